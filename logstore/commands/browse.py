@@ -1,0 +1,118 @@
+"""list and get: the five operations' reading half, from a terminal."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import logstore
+from logstore.commands import Subparsers, command, show, table
+from logstore.errors import InvalidSelection
+from logstore.records import Attempt, Event, Page, Selection, TimeFilter, parse_rfc3339, rfc3339
+
+_LIST = """  python -m logstore list attempts --tenant acme --destination des_1 --status failed
+  python -m logstore list events --topic order.created --topic order.paid --since 2026-08-01T00:00:00Z
+  python -m logstore list attempts --next TOKEN              the page after, as the last line of a page says"""
+_GET = """  python -m logstore get event evt_123 --destination des_1
+  python -m logstore get attempt att_456 --json"""
+
+
+def add(commands: Subparsers) -> None:
+    parser = command(commands, "list", _list, help="a page of events or attempts, newest first", examples=_LIST)
+    parser.add_argument("kind", choices=("events", "attempts"))
+    add_selection(parser)
+    parser.add_argument("--limit", type=int, default=20, help="records on the page, 1 to 1000")
+    parser.add_argument("--order", choices=("desc", "asc"), default="desc", help="newest or oldest first")
+    turn = parser.add_mutually_exclusive_group()
+    turn.add_argument("--next", metavar="CURSOR")
+    turn.add_argument("--prev", metavar="CURSOR")
+    parser = command(commands, "get", _get, help="one event or attempt by its id", examples=_GET)
+    parser.add_argument("kind", choices=("event", "attempt"))
+    parser.add_argument("id")
+    parser.add_argument("--tenant", help="only if it belongs to this tenant")
+    parser.add_argument("--destination", help="only if an attempt of the event went there")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The options that make a Selection; repeated ones mean any of."""
+    parser.add_argument("--tenant", action="append", default=[], help="repeat for any of several")
+    parser.add_argument("--event", action="append", default=[], metavar="ID")
+    parser.add_argument("--destination", action="append", default=[], help="attempts only")
+    parser.add_argument("--topic", action="append", default=[])
+    parser.add_argument("--status", help="success or failed; attempts only")
+    parser.add_argument("--since", metavar="TIME", help="RFC 3339, inclusive")
+    parser.add_argument("--until", metavar="TIME", help="RFC 3339, exclusive")
+    parser.add_argument("--where", metavar="FILTER", help="a filter expression")
+
+
+def selection_of(given: argparse.Namespace) -> Selection:
+    since, until = (parse_rfc3339(t) if t else None for t in (given.since, given.until))
+    return Selection(
+        tenant_ids=tuple(given.tenant),
+        event_ids=tuple(given.event),
+        destination_ids=tuple(given.destination),
+        topics=tuple(given.topic),
+        status=given.status,
+        time=TimeFilter(gte=since, lt=until),
+        where=given.where,
+    )
+
+
+def _list(given: argparse.Namespace) -> None:
+    selection = selection_of(given)
+    with logstore.open(role="reader") as store:
+        ask: Any = store.list_event if given.kind == "events" else store.list_attempt
+        page: Page[Any] = ask(selection, limit=given.limit, next=given.next, prev=given.prev, order=given.order)
+    document = {
+        "data": [record.to_dict() for record in page],
+        "next": page.next,
+        "prev": page.prev,
+        "tiers": page.tiers,
+        "warnings": page.warnings,
+    }
+    show(given, document, _as_text(page))
+
+
+def _as_text(page: Page[Any]) -> str:
+    lines = [f"! {warning}" for warning in page.warnings]
+    lines.append(table([_row(record) for record in page], _head(page)) if page.data else "nothing matches")
+    lines += [f"{name}: --{name} {token}" for name, token in (("prev", page.prev), ("next", page.next)) if token]
+    return "\n".join(lines)
+
+
+def _head(page: Page[Any]) -> tuple[str, ...]:
+    if page.kind is Event:
+        return ("time", "id", "tenant", "topic")
+    return ("time", "id", "event", "tenant", "destination", "topic", "#", "status", "code")
+
+
+def _row(record: Event | Attempt) -> tuple[Any, ...]:
+    if isinstance(record, Event):
+        return rfc3339(record.time), record.id, record.tenant_id, record.topic
+    return (
+        rfc3339(record.time),
+        record.id,
+        record.event_id,
+        record.tenant_id,
+        record.destination_id,
+        record.topic,
+        record.attempt_number,
+        record.status,
+        record.code,
+    )
+
+
+def _get(given: argparse.Namespace) -> int:
+    if given.kind == "attempt" and given.destination:
+        raise InvalidSelection("--destination goes with `get event`; an attempt has only one")
+    found: Event | Attempt | None
+    with logstore.open(role="reader") as store:
+        if given.kind == "event":
+            found = store.retrieve_event(given.id, tenant_id=given.tenant, destination_id=given.destination)
+        else:
+            found = store.retrieve_attempt(given.id, tenant_id=given.tenant)
+    if found is None:
+        show(given, None, f"no {given.kind} {given.id}")
+        return 1
+    show(given, found.to_dict(), found.to_json(indent=2))
+    return 0

@@ -1,0 +1,32 @@
+"""partitions: which months exist, and in which state."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+import logstore
+from logstore import partitions
+from logstore.commands import Subparsers, command, show, table
+
+
+def add(commands: Subparsers) -> None:
+    command(commands, "partitions", _partitions, help="the months of the log and their states")
+
+
+def _partitions(given: argparse.Namespace) -> None:
+    with logstore.open(role="reader") as store:
+        found = partitions.inventory(store.database)
+    rows = [(p.name, p.lower.date(), p.upper.date(), p.state, _where(p), p.rows, p.bytes) for p in found]
+    head = ("partition", "from", "to", "state", "table", "rows about", "bytes")
+    show(
+        given,
+        [asdict(partition) for partition in found],
+        table(rows, head) if rows else "no months yet: insert or load",
+    )
+
+
+def _where(partition: partitions.Partition) -> str:
+    if partition.pending:
+        return "detach pending"
+    return "attached" if partition.attached else "detached"

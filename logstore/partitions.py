@@ -1,0 +1,262 @@
+"""Months of the log: which exist, in which state, and how one is made, closed and reopened.
+
+A month of a table is open → closed → cold → purged. The table `months` is the map of states; its epoch changes with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from logstore.errors import PartitionError
+from logstore.postgres import Database
+from logstore.statements import statements
+from logstore.tables import PARENTS
+
+_BOUNDS = re.compile(r"FOR VALUES FROM \('([^']+)'\) TO \('([^']+)'\)")
+_LOCK_TIMEOUT = "5s"
+
+Month = tuple[str, date]  # (parent, first day)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partition:
+    """One month of one table, as the catalogue and the map describe it."""
+
+    parent: str
+    name: str
+    lower: datetime
+    upper: datetime
+    state: str
+    attached: bool = True
+    pending: bool = False  # a concurrent detach that was interrupted
+    rows: int = 0  # the planner's estimate
+    bytes: int = 0
+
+    @property
+    def month(self) -> date:
+        return self.lower.date()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MonthMap:
+    """The states of all months at one epoch."""
+
+    epoch: int
+    states: dict[Month, str]
+
+
+def month_of(time: datetime) -> date:
+    """The first day of the UTC month that a time falls into."""
+    time = time.astimezone(UTC)
+    return date(time.year, time.month, 1)
+
+
+def month_bounds(month: date) -> tuple[datetime, datetime]:
+    """Lower (inclusive) and upper (exclusive) bound of a month."""
+    lower = datetime(month.year, month.month, 1, tzinfo=UTC)
+    return lower, datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)
+
+
+def partition_name(parent: str, month: date) -> str:
+    return f"{parent}_{month:%Y_%m}"
+
+
+def parse_name(name: str) -> Month:
+    """The month that a person means by `attempts_2026_08`."""
+    match = re.fullmatch(rf"({'|'.join(PARENTS)})_(\d{{4}})_(\d{{2}})", name)
+    if match is None or not 1 <= int(match.group(3)) <= 12 or match.group(2) == "0000":
+        raise PartitionError(f"{name!r} names no partition; write it like attempts_2026_08")
+    return match.group(1), date(int(match.group(2)), int(match.group(3)), 1)
+
+
+def inventory(database: Database) -> list[Partition]:
+    """Every month that exists as a table, attached or waiting for undo, oldest first."""
+    known = statements("postgres", "partitions")
+    with database.reading.connect() as pooled:
+        connection = _driver(pooled)
+        states = read_map(connection).states
+        with connection.cursor(row_factory=dict_row) as cursor:
+            attached = cursor.execute(known["attached"]).fetchall()
+            detached = cursor.execute(known["detached"]).fetchall()
+    found = []
+    for row in attached:
+        lower, upper = _parse_bounds(row.pop("bounds"))
+        state = states.get((row["parent"], lower.date()), "open")
+        found.append(Partition(**row, lower=lower, upper=upper, state=state))
+    for row in detached:
+        lower, upper = month_bounds(row.pop("month"))
+        found.append(Partition(**row, lower=lower, upper=upper, attached=False))
+    return sorted(found, key=lambda partition: (partition.lower, partition.parent))
+
+
+def read_map(connection: psycopg.Connection[Any]) -> MonthMap:
+    """The map and its epoch, of one moment."""
+    rows = connection.execute(statements("postgres", "partitions")["map"]).fetchall()
+    states = {(parent, month): state for parent, month, state, _ in rows}
+    return MonthMap(epoch=rows[0][3] if rows else read_epoch(connection), states=states)
+
+
+def read_epoch(connection: psycopg.Connection[Any]) -> int:
+    row = connection.execute(statements("postgres", "partitions")["epoch"]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def ensure(database: Database, wanted: Iterable[Month]) -> None:
+    """Make the months that are missing. Each in a transaction of its own: two of them in one could deadlock.
+
+    LIKE and ATTACH instead of PARTITION OF, which would stall every reader and writer behind one open transaction.
+    """
+    with database.connection(autocommit=True) as connection:
+        for parent, month in sorted(set(wanted)):
+            with connection.transaction():
+                _lock(connection, parent, month)
+                _ensure_one(connection, parent, month)
+
+
+def _ensure_one(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+    known = statements("postgres", "partitions")
+    state = connection.execute(known["month_state"], {"parent": parent, "month": month}).fetchone()
+    if state is not None and state[0] != "open":
+        raise not_open(parent, month, state[0])
+    lower, upper = month_bounds(month)
+    rows = connection.execute(known["attached_months"], {"parent": parent}).fetchall()
+    if any(_parse_bounds(bounds) == (lower, upper) for _, _, bounds in rows):
+        note(connection, parent, month, "open")
+        return
+    name = partition_name(parent, month)
+    make_table(connection, parent, name)
+    attach(connection, parent, month)
+    note(connection, parent, month, "open")
+
+
+def make_table(connection: psycopg.Connection[Any], parent: str, name: str, *, including: str = "ALL") -> None:
+    """A table shaped like its parent, with the parent's indexes and statistics unless told otherwise."""
+    make = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING {})")
+    try:
+        connection.execute(make.format(sql.Identifier(name), sql.Identifier(parent), sql.SQL(including)))
+    except psycopg.errors.DuplicateTable as error:
+        raise PartitionError(
+            f"the table {name} exists but is not part of {parent}: attach it, rename it or drop it, then try again"
+        ) from error
+
+
+def attach(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+    """Make the month's table part of its parent; its own CHECK spares PostgreSQL the scan."""
+    name = partition_name(parent, month)
+    add_bounds_check(connection, name, month)
+    lower, upper = month_bounds(month)
+    connection.execute(
+        sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})").format(
+            sql.Identifier(parent), sql.Identifier(name), _literal(lower), _literal(upper)
+        )
+    )
+
+
+def add_bounds_check(connection: psycopg.Connection[Any], name: str, month: date) -> None:
+    """The CHECK that lets ATTACH trust the table; ours, because newer versions leave none after a detach."""
+    lower, upper = month_bounds(month)
+    check = f"{name}_bounds"
+    found = connection.execute(
+        "SELECT FROM pg_constraint WHERE conrelid = to_regclass(%s) AND conname = %s", [name, check]
+    ).fetchone()
+    if found is None:
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK (time >= {} AND time < {})").format(
+                sql.Identifier(name), sql.Identifier(check), _literal(lower), _literal(upper)
+            )
+        )
+
+
+def close(database: Database, name: str) -> None:
+    """Make a month read-only, so that its export has no race with inserts."""
+    parent, month = parse_name(name)
+    with database.connection() as connection:
+        _lock(connection, parent, month)
+        state = _require(connection, parent, month)
+        if state in ("cold", "purged"):
+            raise not_open(parent, month, state)
+        if state == "open":
+            _guard(connection, name, "ENABLE")
+            note(connection, parent, month, "closed")
+
+
+def reopen(database: Database, name: str) -> None:
+    """Make a closed month writable again."""
+    parent, month = parse_name(name)
+    with database.connection() as connection:
+        _lock(connection, parent, month)
+        state = _require(connection, parent, month)
+        if state in ("cold", "purged"):
+            raise not_open(parent, month, state)
+        if state == "closed":
+            _guard(connection, name, "DISABLE")
+            note(connection, parent, month, "open")
+
+
+def _guard(connection: psycopg.Connection[Any], name: str, switch: str) -> None:
+    """Switch the trigger that refuses writes; dropping it instead would need an exclusive lock."""
+    table = sql.Identifier(name)
+    exists = connection.execute(statements("postgres", "partitions")["guard_exists"], {"name": name}).fetchone()
+    if exists == (False,):
+        connection.execute(
+            sql.SQL(
+                "CREATE TRIGGER refuse_write BEFORE INSERT OR UPDATE OR DELETE ON {}"
+                " FOR EACH ROW EXECUTE FUNCTION refuse_write()"
+            ).format(table)
+        )
+    connection.execute(sql.SQL("ALTER TABLE {} {} TRIGGER refuse_write").format(table, sql.SQL(switch)))
+
+
+def note(connection: psycopg.Connection[Any], parent: str, month: date, state: str) -> None:
+    """Write a month's state into the map."""
+    values = {"parent": parent, "month": month, "state": state}
+    connection.execute(statements("postgres", "partitions")["note_month"], values)
+
+
+def not_open(parent: str, month: date, state: str) -> PartitionError:
+    name = partition_name(parent, month)
+    return PartitionError(
+        f"{name} is {state} and takes no writes: reopen it with `python -m logstore restore {name}`, then try again"
+    )
+
+
+def _require(connection: psycopg.Connection[Any], parent: str, month: date) -> str:
+    values = {"parent": parent, "month": month}
+    row = connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone()
+    if row is None:
+        raise PartitionError(
+            f"there is no partition {partition_name(parent, month)}; see `python -m logstore partitions`"
+        )
+    return str(row[0])
+
+
+def _lock(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+    connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(_LOCK_TIMEOUT))
+    name = partition_name(parent, month)
+    connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})
+
+
+def _parse_bounds(text: str) -> tuple[datetime, datetime]:
+    match = _BOUNDS.fullmatch(text)
+    if match is None:
+        raise PartitionError(f"a partition has bounds that logstore did not make: {text}")
+    lower, upper = (datetime.fromisoformat(bound) for bound in match.groups())
+    return lower, upper
+
+
+def _literal(time: datetime) -> sql.Literal:
+    return sql.Literal(f"{time:%Y-%m-%d %H:%M:%S}+00")
+
+
+def _driver(pooled: Any) -> psycopg.Connection[Any]:
+    connection: psycopg.Connection[Any] = pooled.connection.driver_connection
+    return connection

@@ -1,0 +1,200 @@
+"""One PostgreSQL database: where it is, connections to it, its roles, and its migrations."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import psycopg
+import sqlalchemy
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy.pool import QueuePool
+
+from logstore.embedded import EmbeddedServer
+from logstore.errors import ServerError
+from logstore.settings import ROOT, Settings
+
+DATABASE = "logstore"
+READER = "logstore_reader"
+_MIGRATIONS = ROOT / "sql" / "migrations"
+_LOCK = 0x10957_0E  # advisory lock of migrations; any number that is ours
+_OLDEST_VERSION, _NEWEST_VERSION = 15, 18
+_READER_SECONDS = 30
+
+# Planning a page over 60 months costs ten times its execution, so statements are prepared at once and planned once.
+_OPTIONS = "-c timezone=UTC -c plan_cache_mode=force_generic_plan -c jit=off"
+
+
+def loads(text: str | bytes) -> Any:
+    """JSON as PostgreSQL gives it; what Python cannot hold (a number of 5 000 digits, 2 000 levels) stays text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text.decode() if isinstance(text, bytes) else text
+
+
+class Database:
+    """Connections to one database, embedded or real; safe to use from several threads."""
+
+    def __init__(self, conninfo: str, *, role: str, server: EmbeddedServer | None = None) -> None:
+        self.role = role
+        self.server = server
+        self.conninfo = make_conninfo(conninfo, application_name="logstore")
+        self._reader_role = False
+        self.engine = sqlalchemy.create_engine(
+            "postgresql+psycopg://",
+            creator=self.connect,
+            poolclass=QueuePool,
+            pool_size=8,
+            max_overflow=24,
+            json_deserializer=loads,
+            query_cache_size=1200,
+        )
+        # Reading needs no transaction: one round trip instead of three.
+        self.reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @classmethod
+    def open(cls, settings: Settings, *, dsn: str | None = None, role: str | None = None) -> Database:
+        """The database that the settings name, started and migrated when we may."""
+        role = role or settings.role
+        dsn = dsn or settings.dsn
+        server = None
+        if dsn is None:
+            server = EmbeddedServer(settings.home)
+            server.acquire()
+            _make_database(server)
+            dsn = server.dsn(DATABASE)
+        database = cls(dsn, role=role, server=server)
+        try:
+            database._check_version()
+            if role == "operator" or server is not None:
+                with psycopg.connect(database.conninfo, autocommit=True) as connection:
+                    migrate(connection)
+                    _make_reader(connection)
+            database._prepare_reader()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def connect(self, *, autocommit: bool = False) -> psycopg.Connection[Any]:
+        """A connection of its own, outside the pool; for DDL, COPY and session locks."""
+        options = _OPTIONS
+        if self.role == "reader":
+            options += f" -c default_transaction_read_only=on -c statement_timeout={_READER_SECONDS}s"
+            if self._reader_role:
+                options += f" -c role={READER}"
+        given = conninfo_to_dict(self.conninfo).get("options")
+        conninfo = make_conninfo(self.conninfo, options=f"{given} {options}" if given else options)
+        try:
+            return psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
+        except psycopg.OperationalError as error:
+            if self.server is None:
+                raise ServerError(
+                    f"cannot reach PostgreSQL: {error}. Check LOGSTORE_DSN and that the server runs"
+                ) from error
+            self.server.revive()
+            return psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
+
+    @contextlib.contextmanager
+    def connection(self, *, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
+        """Like `connect`, closed at the end, committed when nothing was raised."""
+        with self.connect(autocommit=autocommit) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """One transaction on a pooled connection, as psycopg's own object."""
+        with self.engine.begin() as connection:
+            yield cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+
+    def close(self) -> None:
+        self.engine.dispose()
+        if self.server is not None:
+            self.server.release()
+
+    def _check_version(self) -> None:
+        with self.connect(autocommit=True) as connection:
+            major = connection.info.server_version // 10000
+        if not _OLDEST_VERSION <= major <= _NEWEST_VERSION:
+            raise ServerError(
+                f"the server is PostgreSQL {major}; logstore works with {_OLDEST_VERSION} to {_NEWEST_VERSION}"
+            )
+
+    def _prepare_reader(self) -> None:
+        """Learn whether the reader's role can be taken; on a server we do not administer it may not exist."""
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            migrated = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
+            if migrated != (True,):
+                raise ServerError(
+                    "the database has no logstore tables yet: run LOGSTORE_ROLE=operator logstore migrate"
+                )
+            may = connection.execute(
+                "SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = %s), false)", [READER]
+            ).fetchone()
+            self._reader_role = may == (True,)
+
+
+def _make_database(server: EmbeddedServer) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+        if found is None:
+            with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+
+def _make_reader(connection: psycopg.Connection[Any]) -> None:
+    """The role that may only read; where we may not make roles, readers are held by read-only transactions alone."""
+    with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+        if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [READER]).fetchone() is None:
+            with contextlib.suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+                connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(READER)))
+        granted = connection.execute(
+            "SELECT bool_and(has_table_privilege(%s, c.oid, 'SELECT')) FROM pg_class c"
+            " WHERE relkind IN ('r', 'p', 'v') AND relnamespace = current_schema()::regnamespace",
+            [READER],
+        ).fetchone()
+        if granted != (True,):
+            role = sql.Identifier(READER)
+            connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}").format(role))
+            connection.execute(
+                sql.SQL("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {}").format(role)
+            )
+
+
+def migrate(connection: psycopg.Connection[Any]) -> list[str]:
+    """Apply the migrations that are missing, each in one transaction; two processes at once take turns."""
+    connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+    try:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, name text NOT NULL,"
+            " sha256 text NOT NULL, applied timestamptz NOT NULL DEFAULT now())"
+        )
+        applied = dict(connection.execute("SELECT version, sha256 FROM migrations").fetchall())
+        return [name for name in (_apply(connection, path, applied) for path in _migration_files()) if name]
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+
+
+def _migration_files() -> list[Any]:
+    return sorted(path for path in _MIGRATIONS.glob("*.sql") if re.match(r"\d{3}_", path.name))
+
+
+def _apply(connection: psycopg.Connection[Any], path: Any, applied: dict[int, str]) -> str | None:
+    text = path.read_text()
+    version, digest = int(path.name[:3]), hashlib.sha256(text.encode()).hexdigest()
+    if version in applied:
+        if applied[version] != digest:
+            raise ServerError(f"migration {path.name} was changed after it was applied; write a new one instead")
+        return None
+    with connection.transaction():
+        connection.execute(text)
+        connection.execute(
+            "INSERT INTO migrations (version, name, sha256) VALUES (%s, %s, %s)", [version, path.stem, digest]
+        )
+    return str(path.stem)

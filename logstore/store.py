@@ -1,0 +1,294 @@
+"""LogStore: the five operations over one log, wherever its months are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+import psycopg
+from psycopg.errors import CheckViolation, DiskFull
+from sqlalchemy.exc import DBAPIError
+
+from logstore import cursor, partitions
+from logstore.cursor import Kind, Position
+from logstore.errors import InvalidSelection, LogstoreError, PartitionError, ServerError, Unimplemented
+from logstore.inserts import Batch, InsertReport
+from logstore.partitions import Month, MonthMap
+from logstore.postgres import Database
+from logstore.queries import KNOWN_TENANTS_MOST, question
+from logstore.records import Attempt, Event, Page, RecordT, Selection, from_micros, to_micros
+from logstore.settings import Settings
+from logstore.statements import statements
+from logstore.tables import RECORDS
+
+T = TypeVar("T")
+LIMIT_MOST = 1000
+_RETRIES = 5  # of a page, when the map changes under it; each retry means that somebody moved a month meanwhile
+
+
+class LogStore:
+    """Events and attempts; opened by `logstore.open`, closed by `close` or the end of a `with` block."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.database = database
+        self.settings = settings
+        self._map: MonthMap | None = None
+        self._known: dict[str, set[Any]] = {"tenants": set(), "destinations": set(), "topics": set()}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @classmethod
+    def open(cls, dsn: str | None = None, *, role: str | None = None, home: str | Path | None = None) -> Self:
+        """Open the store of the settings; an embedded server is started and prepared when it has to be."""
+        settings = Settings.read({**_environment(), **({"LOGSTORE_HOME": str(home)} if home else {})})
+        return cls(Database.open(settings, dsn=dsn, role=role), settings)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Writing
+
+    def insert_many(self, events: Iterable[Event] = (), attempts: Iterable[Attempt] = ()) -> InsertReport:
+        """Write a batch in one transaction: whole or not at all; what is there already is not doubled."""
+        if self.database.role == "reader":
+            raise ServerError("this store was opened to read: set LOGSTORE_ROLE=operator to write")
+        batch = Batch.of(events, attempts)
+        now = datetime.now(UTC)
+        batch.check_times(self.settings, now)
+        self._make_months(batch.months(), now)
+        self._note_names(*batch.names())
+        try:
+            return self._write(batch)
+        except CheckViolation:
+            # No month takes a row: one was detached since we looked. Look again; making it says why it may not exist.
+            self._refresh_map()
+            partitions.ensure(self.database, batch.months())
+            return self._write(batch)
+
+    def _write(self, batch: Batch) -> InsertReport:
+        try:
+            with self.database.transaction() as connection:
+                return batch.write(connection)
+        except DiskFull as error:
+            raise ServerError(
+                "the database's disk is full; nothing of this batch was written: free some space"
+            ) from error
+        except psycopg.Error as error:
+            if error.sqlstate == "LS001":
+                raise PartitionError(f"{error.diag.message_primary}; {error.diag.message_hint}") from error
+            raise
+
+    def _make_months(self, months: set[Month], now: datetime) -> None:
+        """Make what is missing, and while at it what is needed soon."""
+        states = self._current_map().states
+        if all(states.get(month) == "open" for month in months):
+            return
+        ahead = now + timedelta(days=self.settings.ahead)
+        soon = {(parent, partitions.month_of(time)) for parent in ("events", "attempts") for time in (now, ahead)}
+        partitions.ensure(self.database, months | {month for month in soon if month not in states})
+        self._refresh_map()
+
+    def _note_names(self, tenants: set[str], pairs: set[tuple[str, str]], topics: set[str]) -> None:
+        """Write names that are new to this process: before and apart from the batch, so that no writer waits for it."""
+        known = statements("postgres", "store")
+        found: dict[str, set[Any]] = {"tenants": tenants, "destinations": pairs, "topics": topics}
+        new = {kind: sorted(names - self._known[kind]) for kind, names in found.items()}
+        if not any(new.values()):
+            return
+        with self.database.transaction() as connection:
+            if new["tenants"]:
+                connection.execute(known["note_tenants"], [new["tenants"]])
+            if new["destinations"]:
+                columns = [list(column) for column in zip(*new["destinations"], strict=True)]
+                connection.execute(known["note_destinations"], columns)
+            if new["topics"]:
+                connection.execute(known["note_topics"], [new["topics"]])
+        with self._lock:
+            for kind, names in found.items():
+                self._known[kind] |= names
+
+    # Reading
+
+    def list_event(
+        self,
+        selection: Selection = Selection(),
+        *,
+        limit: int = 100,
+        next: str | None = None,
+        prev: str | None = None,
+        order: str = "desc",
+    ) -> Page[Event]:
+        """A page of events in the order of (time, id)."""
+        if selection.status is not None:
+            raise InvalidSelection("events have no status; list_attempt answers which deliveries failed")
+        if selection.destination_ids:
+            raise Unimplemented("events are destination-agnostic: use list_attempt to select by destination")
+        return cast("Page[Event]", self._list("event", selection, limit=limit, next=next, prev=prev, order=order))
+
+    def list_attempt(
+        self,
+        selection: Selection = Selection(),
+        *,
+        limit: int = 100,
+        next: str | None = None,
+        prev: str | None = None,
+        order: str = "desc",
+    ) -> Page[Attempt]:
+        """A page of attempts in the order of (time, id)."""
+        return cast("Page[Attempt]", self._list("attempt", selection, limit=limit, next=next, prev=prev, order=order))
+
+    def retrieve_event(
+        self, event_id: str, *, tenant_id: str | None = None, destination_id: str | None = None
+    ) -> Event | None:
+        """The newest event of that id; with a destination only if an attempt went there."""
+        known = statements("postgres", "store")
+        values = {"id": event_id, "tenant": tenant_id, "destination": destination_id}
+        name = "retrieve_event" if destination_id is None else "retrieve_event_sent_to"
+        return self._one(Event, known[name], values)
+
+    def retrieve_attempt(self, attempt_id: str, *, tenant_id: str | None = None) -> Attempt | None:
+        """The newest attempt of that id."""
+        known = statements("postgres", "store")
+        return self._one(Attempt, known["retrieve_attempt"], {"id": attempt_id, "tenant": tenant_id})
+
+    def _list(
+        self, kind: Kind, selection: Selection, *, limit: int, next: str | None, prev: str | None, order: str
+    ) -> Page[Any]:
+        _check_page(selection, limit, next, prev, order)
+        if selection.where is not None:
+            raise Unimplemented("where= is not there yet: select by tenant, destination, topic, status and time")
+        backward = prev is not None
+        token = prev if backward else next
+        position = None if token is None else cursor.decode(kind, token)
+        ascending = (order == "asc") != backward
+        rows = self._rows(kind, selection, position=position, ascending=ascending, limit=limit + 1)
+        more = len(rows) > limit
+        data = tuple(reversed(rows[:limit]) if backward else rows[:limit])
+        newer, older = _neighbours(kind, data, position=position, backward=backward, more=more, order=order)
+
+        def turn(**where: str) -> Page[Any]:
+            return self._list(kind, selection, limit=limit, next=where.get("next"), prev=where.get("prev"), order=order)
+
+        return Page(
+            data=data,
+            next=older,
+            prev=newer,
+            tiers=("hot",) * len(data),
+            order=order,
+            kind=cast("type[Any]", RECORDS[kind]),
+            turn=turn,
+        )
+
+    def _rows(
+        self, kind: Kind, selection: Selection, *, position: Position | None, ascending: bool, limit: int
+    ) -> list[Any]:
+        asked = question(
+            kind,
+            selection,
+            position=position,
+            ascending=ascending,
+            limit=limit,
+            tenants_known=None if selection.tenant_ids else self._count_tenants(),
+        )
+
+        def read() -> list[Any]:
+            with self.database.reading.connect() as connection:
+                return list(connection.execute(asked.statement(), asked.values).cursor.fetchall())
+
+        return cast("list[Any]", RECORDS[kind]._rows(self._read(read)))
+
+    def _count_tenants(self) -> int:
+        """How many tenants there are, as far as it matters; many stay many, so that is asked once."""
+        if len(self._known["tenants"]) > KNOWN_TENANTS_MOST:
+            return len(self._known["tenants"])
+        known = statements("postgres", "store")["count_tenants"]
+        return int(self._read(lambda: self._fetch(known, {"most": KNOWN_TENANTS_MOST + 1}))[0][0])
+
+    def _one(self, record: type[RecordT], statement: str, values: dict[str, Any]) -> RecordT | None:
+        if any(isinstance(value, str) and "\x00" in value for value in values.values()):
+            return None  # no stored text holds a NUL, and PostgreSQL would refuse to look
+        rows = self._read(lambda: self._fetch(statement, values))
+        return record._rows(rows)[0] if rows else None
+
+    def _fetch(self, statement: str, values: dict[str, Any]) -> list[Any]:
+        with self.database.reading.connect() as connection:
+            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+            return driver.execute(statement, values).fetchall()
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """Read, once more if the connection turned out to be dead: the server may have been restarted."""
+        try:
+            return read()
+        except (DBAPIError, psycopg.OperationalError) as error:
+            lost = error.connection_invalidated if isinstance(error, DBAPIError) else True
+            if not lost or isinstance(error, psycopg.errors.QueryCanceled):
+                raise
+            self.database.engine.dispose()
+            return read()
+
+    # The map of months
+
+    def _current_map(self) -> MonthMap:
+        return self._map or self._refresh_map()
+
+    def _refresh_map(self) -> MonthMap:
+        with self.database.reading.connect() as connection:
+            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+            self._map = partitions.read_map(driver)
+        return self._map
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return dict(os.environ)
+
+
+def _check_page(selection: object, limit: object, next: object, prev: object, order: object) -> None:
+    if not isinstance(selection, Selection):
+        raise InvalidSelection("the selection must be a Selection(…)")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LIMIT_MOST:
+        raise InvalidSelection(f"limit is {limit!r}; it must be a whole number from 1 to {LIMIT_MOST}")
+    if next is not None and prev is not None:
+        raise InvalidSelection("next and prev are both given; a page can turn only one way")
+    if order not in ("asc", "desc"):
+        raise InvalidSelection(f"order is {order!r}; it must be 'asc' or 'desc'")
+
+
+def _neighbours(
+    kind: Kind, data: tuple[Any, ...], *, position: Position | None, backward: bool, more: bool, order: str
+) -> tuple[str | None, str | None]:
+    """The cursors before and after a page. An empty page beyond the end keeps a way back over its own cursor."""
+    if data:
+        before, after = (cursor.encode(kind, Position(edge.time, edge.id)) for edge in (data[0], data[-1]))
+    elif position is not None:
+        before = after = cursor.encode(kind, _just_past(position, up=(order == "asc") != backward))
+    else:
+        return None, None
+    has_before = more if backward else position is not None
+    has_after = True if backward else more
+    return before if has_before else None, after if has_after else None
+
+
+def _just_past(position: Position, *, up: bool) -> Position:
+    """A position from which turning round shows the record at `position` again."""
+    if not up:
+        return Position(position.time, "")
+    try:
+        return Position(from_micros(to_micros(position.time) + 1), "")
+    except OverflowError:  # the end of the year 9999; nothing can be stored there
+        return position
+
+
+__all__ = ["InsertReport", "LogStore", "LogstoreError"]

@@ -1,0 +1,112 @@
+"""One PostgreSQL and one Spark session for the whole run; a fresh copy of a migrated database for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+
+import logstore
+from logstore.embedded import EmbeddedServer
+from logstore.postgres import Database
+from logstore.settings import Settings
+
+settings.register_profile(
+    "logstore",
+    deadline=None,  # timing is not a promise of tests
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("logstore")
+
+_DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+_numbers = itertools.count(1)
+
+# The tests kill processes, not the machine: what the kernel has is safe, so waiting for the disk would prove nothing.
+QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "256MB"}
+
+
+@pytest.fixture(scope="session")
+def short_folder() -> Iterator[Path]:
+    """A folder with a path short enough for sockets; pytest's own are too long."""
+    folder = Path(tempfile.mkdtemp(prefix="ls-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(home: Path, bin_dir: Path | None = None) -> Iterator[EmbeddedServer]:
+    server = EmbeddedServer(home, bin_dir=bin_dir, tuning=QUICK)
+    server.acquire()
+    try:
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE template_logstore")
+        Database.open(Settings(home=home), dsn=server.dsn("template_logstore"), role="operator").close()
+        yield server
+    finally:
+        server.release()
+
+
+@pytest.fixture(scope="session")
+def server(short_folder: Path) -> Iterator[EmbeddedServer]:
+    """The embedded PostgreSQL 18 of this run."""
+    yield from _serve(short_folder / "18")
+
+
+@pytest.fixture(scope="session")
+def server_15(short_folder: Path) -> Iterator[EmbeddedServer]:
+    """Debian's PostgreSQL 15, where it is installed."""
+    if not (_DEBIAN_15 / "postgres").exists():
+        pytest.skip("PostgreSQL 15 is not installed: apt install postgresql-15 to test against it as well")
+    yield from _serve(short_folder / "15", _DEBIAN_15)
+
+
+def new_database(server: EmbeddedServer) -> str:
+    """A copy of the migrated template; its name is new, its tables are empty."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template_logstore STRATEGY FILE_COPY")
+    return server.dsn(name)
+
+
+@pytest.fixture
+def dsn(server: EmbeddedServer) -> str:
+    """The address of an empty, migrated database on PostgreSQL 18."""
+    return new_database(server)
+
+
+@pytest.fixture
+def open_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., logstore.LogStore]]:
+    """Open stores that are closed when the test ends; the environment of the machine stays out."""
+    for name in [name for name in os.environ if name.startswith("LOGSTORE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("LOGSTORE_HOME", str(tmp_path / "home"))
+    opened: list[logstore.LogStore] = []
+
+    def open_one(dsn: str, role: str = "operator") -> logstore.LogStore:
+        opened.append(logstore.open(dsn, role=role))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[..., logstore.LogStore], dsn: str) -> logstore.LogStore:
+    """An empty store on PostgreSQL 18."""
+    return open_store(dsn)
+
+
+@pytest.fixture(params=[18, 15], ids=["pg18", "pg15"])
+def any_store(request: pytest.FixtureRequest, open_store: Callable[..., logstore.LogStore]) -> logstore.LogStore:
+    """An empty store, once on each version of PostgreSQL that is at hand."""
+    server = request.getfixturevalue("server" if request.param == 18 else "server_15")
+    return open_store(new_database(server))
