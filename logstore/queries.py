@@ -21,6 +21,7 @@ from sqlalchemy import (
     ARRAY,
     ColumnElement,
     DateTime,
+    Engine,
     FromClause,
     Integer,
     Select,
@@ -29,6 +30,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
+    literal_column,
     or_,
     select,
     true,
@@ -78,6 +80,11 @@ class Question:
 
     def statement(self) -> Select[Any]:
         return page_statement(self.shape)
+
+    def driver_sql(self, engine: Engine) -> tuple[str, dict[str, Any]]:
+        """The text and values as psycopg is given them; for EXPLAIN and for measuring."""
+        state = self.statement().compile(engine).construct_expanded_state(self.values)
+        return state.statement, dict(state.parameters)
 
 
 def question(
@@ -175,9 +182,10 @@ def _keyed(table: Table, shape: Shape) -> Select[Any]:
     each = _ordered(scan, table, shape).lateral("each_scan")
     merged = select(each.c.time, each.c.id).select_from(drive).join(each, true())
     keys = _ordered(merged, each, shape).cte("keys")
-    full = table.alias("full")
-    joined_full = keys.join(full, and_(full.c.time == keys.c.time, full.c.id == keys.c.id))
-    return _order(select(*full.c).select_from(joined_full), full, shape)
+    # LIMIT 1 keeps the look-ups one by one: on small months the planner would rather hash-join whole tables.
+    found = and_(table.c.time == keys.c.time, table.c.id == keys.c.id)
+    full = select(*table.c).where(found).limit(literal_column("1")).lateral("record")
+    return _order(select(*full.c).select_from(keys.join(full, true())), full, shape)
 
 
 def _drive(table: Table, shape: Shape) -> tuple[FromClause, list[ColumnElement[bool]]]:

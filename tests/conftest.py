@@ -110,3 +110,11 @@ def any_store(request: pytest.FixtureRequest, open_store: Callable[..., logstore
     """An empty store, once on each version of PostgreSQL that is at hand."""
     server = request.getfixturevalue("server" if request.param == 18 else "server_15")
     return open_store(new_database(server))
+
+
+@pytest.fixture(scope="module", params=[18, 15], ids=["pg18", "pg15"])
+def any_store_module(request: pytest.FixtureRequest) -> Iterator[logstore.LogStore]:
+    """One store for all examples of a property, on each version; the examples empty it themselves."""
+    server = request.getfixturevalue("server" if request.param == 18 else "server_15")
+    with logstore.open(new_database(server), role="operator") as opened:
+        yield opened
