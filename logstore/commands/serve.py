@@ -1,0 +1,62 @@
+"""serve: the workbench in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import subprocess
+import sys
+
+import logstore
+from logstore.commands import Subparsers, command
+from logstore.errors import LoadError, ServerError
+from logstore.store import LogStore
+
+_EXAMPLES = """  python -m logstore serve                                  http://127.0.0.1:8501
+  python -m logstore serve --demo                           the same; an empty log gets the sample data first
+  python -m logstore serve --port 8600 --address 0.0.0.0    for others on the network: there is no sign-in"""
+
+
+def add(commands: Subparsers) -> None:
+    parser = command(commands, "serve", _serve, help="the workbench in a browser, until Ctrl-C", examples=_EXAMPLES)
+    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--address", default="127.0.0.1", help="who may reach it: loopback only, unless told otherwise")
+    parser.add_argument("--demo", action="store_true", help="load the sample data first if the log is empty")
+
+
+def _serve(given: argparse.Namespace) -> int:
+    _check_port(given.address, given.port)
+    # Opened before anything is served: the database starts, is prepared, and complains here if it must. It stays open,
+    # so that the embedded server lives as long as the pages do.
+    with logstore.open() as store:
+        if given.demo and _is_empty(store):
+            _load_demo()
+        shown = f"[{given.address}]" if ":" in given.address else given.address
+        print(f"\nThe workbench is at http://{shown}:{given.port} (Ctrl-C ends it)\n", flush=True)
+        from logstore.workbench import server
+
+        server.run(address=given.address, port=given.port)
+    return 0
+
+
+def _check_port(address: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ServerError(f"cannot listen on {address}:{port} ({reason}): choose another --port") from error
+
+
+def _is_empty(store: LogStore) -> bool:
+    return not store.list_event(limit=1).data and not store.list_attempt(limit=1).data
+
+
+def _load_demo() -> None:
+    """Load the sample data in a process of its own, so that Spark's memory is gone before pages are served."""
+    print("The log is empty: loading the sample data", flush=True)
+    ended = subprocess.run([sys.executable, "-m", "logstore", "demo"], check=False)
+    if ended.returncode:
+        raise LoadError("the sample data did not load; see above, or leave --demo away to serve an empty log")

@@ -1,0 +1,83 @@
+"""The store that pages read through, and answers that are kept for a while; keyed on what was asked and on whom."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+from typing import Any
+
+import pandas
+import streamlit as st
+
+import logstore
+from logstore.cursor import Kind
+from logstore.records import Selection
+from logstore.settings import Settings
+from logstore.store import LogStore
+from logstore.workbench import measures
+from logstore.workbench.times import Window
+
+ROLE = "reader"
+Query = tuple[tuple[str, str], ...]
+
+
+def store() -> LogStore:
+    """The store of the settings, opened once to read; many sessions share it."""
+    return _open(address())
+
+
+def address() -> str:
+    """Which store the settings mean: part of every key, so that two stores never answer for each other."""
+    settings = Settings.read()
+    return f"{ROLE} {settings.dsn or settings.home}"
+
+
+@st.cache_resource(show_spinner=False)
+def _open(address: str) -> LogStore:
+    return logstore.open(role=ROLE)
+
+
+def names(what: str, **values: Any) -> list[str]:
+    return _names(address(), what, tuple(sorted(values.items())))
+
+
+def extent(kind: Kind) -> tuple[datetime, datetime] | None:
+    return _extent(address(), kind)
+
+
+def histogram(kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
+    return _histogram(address(), kind, tuple(selection.to_query()), window.lower, window.upper, zone)
+
+
+def totals(selection: Selection, window: Window) -> dict[str, int]:
+    return _totals(address(), tuple(selection.to_query()), window.lower, window.upper)
+
+
+def ranking(selection: Selection, window: Window, *, by: str) -> pandas.DataFrame:
+    return _ranking(address(), tuple(selection.to_query()), window.lower, window.upper, by)
+
+
+@st.cache_data(ttl=30, max_entries=200, show_spinner=False)
+def _names(address: str, what: str, values: tuple[tuple[str, Any], ...]) -> list[str]:
+    return measures.names(store(), what, **{name: list(v) if isinstance(v, tuple) else v for name, v in values})
+
+
+@st.cache_data(ttl=10, max_entries=20, show_spinner=False)
+def _extent(address: str, kind: Kind) -> tuple[datetime, datetime] | None:
+    return measures.extent(store(), kind)
+
+
+@st.cache_data(ttl=60, max_entries=200, show_spinner=False, hash_funcs={"zoneinfo.ZoneInfo": str})
+def _histogram(
+    address: str, kind: Kind, query: Query, lower: datetime, upper: datetime, zone: tzinfo
+) -> pandas.DataFrame:
+    return measures.histogram(store(), kind, Selection.from_query(query), Window(lower, upper), zone)
+
+
+@st.cache_data(ttl=60, max_entries=200, show_spinner=False)
+def _totals(address: str, query: Query, lower: datetime, upper: datetime) -> dict[str, int]:
+    return measures.totals(store(), Selection.from_query(query), Window(lower, upper))
+
+
+@st.cache_data(ttl=60, max_entries=200, show_spinner=False)
+def _ranking(address: str, query: Query, lower: datetime, upper: datetime, by: str) -> pandas.DataFrame:
+    return measures.ranking(store(), Selection.from_query(query), Window(lower, upper), by=by)

@@ -1,0 +1,75 @@
+"""One record in full: its fields, its JSON as a tree, and ways to copy it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from logstore.records import Attempt
+from logstore.workbench import deliveries, tables, texts
+from logstore.workbench import frame as frames
+from logstore.workbench.frame import Frame
+
+
+def attempt(frame: Frame, found: Attempt | None) -> None:
+    """A dialog with what one attempt got for an answer; closing it takes it out of the URL."""
+
+    @st.dialog("Attempt", width="large", on_dismiss=_closed)
+    def show() -> None:
+        if found is None:
+            st.info(f"No attempt has the id {frame.view.open!r} any more; close this and choose another row.")
+            return
+        answer(frame, found)
+        if st.button("Go to the event and all its attempts", icon=":material/arrow_forward:", type="primary"):
+            frames.go("Event", [*frame.view.carried(), ("id", found.event_id), ("tenant", found.tenant_id)])
+
+    show()
+
+
+def _closed() -> None:
+    frames.change(lambda view: view.but(open=None))
+
+
+def answer(frame: Frame, found: Attempt) -> None:
+    """What one attempt was and what came back."""
+    by = "by hand" if found.manual else "automatic"
+    facts = {
+        "outcome": tables.STATUS[found.status],
+        "code": found.code or "none",
+        "time": f"{frame.show(found.time)} {frame.zone_name}",
+        "try": f"{found.attempt_number}, {by}",
+        "attempt": found.id,
+        "event": found.event_id,
+        "tenant": found.tenant_id,
+        "destination": found.destination_id,
+        "topic": found.topic,
+    }
+    st.dataframe({"": list(facts), "value": list(facts.values())}, hide_index=True)
+    said = deliveries.message(found.response_data, 300)
+    if said:
+        st.caption("The answer in short")
+        st.code(said, language=None, wrap_lines=True)
+    st.caption("The whole response")
+    tree(found.response_data, name=f"response-{found.id}")
+
+
+def tree(value: Any, *, name: str) -> None:
+    """JSON as a tree of text. Of a huge one a part is shown, and the whole can be downloaded."""
+    if value is None:
+        st.caption("nothing")
+        return
+    if not isinstance(value, (dict, list)):
+        st.code(texts.dump(value)[: texts.SHOWN_MOST], language=None, wrap_lines=True)
+        return
+    part, whole = texts.shown(value)
+    # As text: a string handed to st.json would be taken for JSON already.
+    st.json(texts.dump(part, indent=None), expanded=2 if whole else 1)
+    if not whole:
+        data = texts.dump(value).encode()
+        st.caption(f"This is a part of it; the whole has {texts.size(len(data))}.")
+        st.download_button("Download the whole", data, file_name=f"{_file(name)}.json", mime="application/json")
+
+
+def _file(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80]

@@ -1,0 +1,232 @@
+"""The frame around every page: title, menu, time range, zone, the id box, and errors as sentences.
+
+Every page calls `frame` first, because a deep link on a cold server runs that page's file alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+import psycopg
+import streamlit as st
+from sqlalchemy.exc import SQLAlchemyError
+
+from logstore.errors import InvalidCursor, LogstoreError
+from logstore.records import TimeFilter
+from logstore.workbench import cached, finding, times
+from logstore.workbench.view import UnreadableLink, View, grouped
+
+log = logging.getLogger(__name__)
+
+PAGES = {
+    "Overview": ("app.py", "📊"),
+    "Events": ("pages/1_Events.py", "📨"),
+    "Attempts": ("pages/2_Attempts.py", "🚚"),
+    "Event": ("pages/3_Event.py", "🔎"),
+    "Destinations": ("pages/4_Destinations.py", "🎯"),
+}
+_SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topics"), "Destinations": ("tenant_ids",)}
+
+
+class Frame:
+    """What a page gets from its frame: the view of its URL, the moment, and the zone."""
+
+    def __init__(self, page: str, view: View) -> None:
+        self.page = page
+        self.view = view
+        self.now = datetime.now(UTC)
+        self.zone: tzinfo = times.zone_of(view.zone, st.context.timezone)
+
+    @property
+    def zone_name(self) -> str:
+        return "UTC" if self.zone is UTC else str(self.zone)
+
+    def show(self, time: datetime | None) -> str:
+        return "" if time is None else times.show(time, self.zone)
+
+
+def frame(page: str, *, range_: bool = True) -> Frame:
+    """Draw the frame and read the view; a link that cannot be read ends the page with a sentence and a way on."""
+    st.set_page_config(page_title=f"{page} · logstore", page_icon="📮", layout="wide", initial_sidebar_state="auto")
+    try:
+        view = View.from_query(_pairs())
+    except UnreadableLink as error:
+        st.title(page)
+        st.warning(str(error), icon="🔗")
+        st.button(f"Go on without “{error.name}”", on_click=drop, args=(error.name,), type="primary")
+        st.stop()
+    found = Frame(page, view)
+    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
+        st.title(page, anchor=False, width="content")
+        if range_:
+            _range(found)
+    _sidebar(found)
+    return found
+
+
+# The URL
+
+
+def _pairs() -> list[tuple[str, str]]:
+    return [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
+
+
+def write(view: View) -> None:
+    """Make this the page's view: one entry in the browser's history, none when nothing changes."""
+    new = grouped(view.to_query())
+    if new != grouped(_pairs()):
+        st.query_params.from_dict(new)
+
+
+def drop(name: str) -> None:
+    """Take a parameter out of the URL."""
+    st.query_params.from_dict(grouped((n, v) for n, v in _pairs() if n != name))
+
+
+def change(alter: Callable[[View], View]) -> None:
+    """Alter the view as the URL has it at this moment; for callbacks, which run before the page does."""
+    with contextlib.suppress(UnreadableLink):  # the page that runs next says so
+        write(alter(View.from_query(_pairs())))
+
+
+def bound(key: str, value: Any) -> str:
+    """Give a widget the URL's value; it is the only truth, so that Back and a pasted link move the widgets too."""
+    st.session_state[key] = value
+    return key
+
+
+def go(page: str, pairs: list[tuple[str, str]]) -> None:
+    """Leave for another page."""
+    st.switch_page(PAGES[page][0], query_params=grouped(pairs))
+
+
+# The parts
+
+
+def _range(found: Frame) -> None:
+    view = found.view
+    with st.container(horizontal=True, width="content", gap="small", vertical_alignment="bottom"):
+        st.segmented_control(
+            "Time range",
+            options=list(times.RANGES),
+            format_func=times.RANGE_LABELS.__getitem__,
+            key=bound("range", view.range),
+            on_change=_range_chosen,
+            label_visibility="collapsed",
+        )
+        label = "Exact times" if view.range else _absolute_label(found)
+        with st.popover(label, icon=":material/date_range:", type="secondary" if view.range else "primary"):
+            _absolute(found)
+
+
+def _range_chosen() -> None:
+    name = st.session_state["range"]
+    # A second click on the chosen range gives None: it stays chosen, and the page is fresh.
+    change(lambda view: view.over(name) if name else view)
+
+
+def _absolute_label(found: Frame) -> str:
+    time = found.view.selection.time
+    lower, upper = time.gte or time.gt, time.lt or time.lte
+    first = times.show_short(lower, found.zone) if lower else "the beginning"
+    last = times.show_short(upper, found.zone) if upper else "now"
+    return f"{first} – {last}".replace(":", "\\:")
+
+
+def _absolute(found: Frame) -> None:
+    time = found.view.asked(found.now).time
+    lower = time.gte or time.gt or found.now - timedelta(days=7)
+    upper = time.lt or time.lte or found.now
+    st.caption(f"Times in {found.zone_name}; the end is not included.")
+    step = timedelta(minutes=1)
+    with st.form("absolute", border=False):
+        start = st.datetime_input("From", value=_wall(lower, found.zone), step=step, key=f"from {lower} {found.zone}")
+        end = st.datetime_input("To", value=_wall(upper, found.zone), step=step, key=f"to {upper} {found.zone}")
+        if st.form_submit_button("Show these times", type="primary"):
+            if start is None or end is None or start >= end:
+                st.warning("The beginning must come before the end.")
+                return
+            chosen = TimeFilter(gte=start.replace(tzinfo=found.zone), lt=end.replace(tzinfo=found.zone))
+            write(found.view.over(None, chosen))
+            st.rerun()
+
+
+def _wall(time: datetime, zone: tzinfo) -> datetime:
+    return time.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0)
+
+
+def _sidebar(found: Frame) -> None:
+    view = found.view
+    with st.sidebar:
+        st.markdown("### 📮 logstore")
+        st.text_input(
+            "Find an id",
+            key="find",
+            placeholder="event, attempt, destination…",
+            icon=":material/search:",
+            on_change=_find_asked,
+            help="Finds any event or attempt, and any destination or tenant, by its whole id, whatever the time range.",
+        )
+        _find(found)
+        for name, (path, icon) in PAGES.items():
+            params = view.carried(*_SHARED.get(name, ()) if found.page in _SHARED else ())
+            if name != "Event":
+                st.page_link(path, label=name, icon=icon, query_params=grouped(params), width="stretch")
+        st.segmented_control(
+            "Time zone",
+            options=["utc", "browser"],
+            format_func=lambda name: "UTC" if name == "utc" else f"Browser ({st.context.timezone or 'unknown'})",
+            key=bound("zone", view.zone),
+            on_change=_zone_chosen,
+            wrap=True,
+        )
+
+
+def _zone_chosen() -> None:
+    zone = st.session_state["zone"]
+    change(lambda view: view.but(zone=zone) if zone else view)
+
+
+def _find_asked() -> None:
+    st.session_state["asked"] = st.session_state["find"].strip()
+    st.session_state["find"] = ""
+
+
+def _find(found: Frame) -> None:
+    asked = st.session_state.pop("asked", "")
+    if not asked:
+        return
+    with sentences():
+        target = finding.find(cached.store(), asked)
+        if target is None:
+            st.warning(f"Nothing here has the id {asked[:80]!r}. Ids are matched whole: check for a missing end.")
+            return
+        page, pairs = target
+        go(page, [*found.view.carried(), *pairs])
+
+
+@contextlib.contextmanager
+def sentences() -> Iterator[None]:
+    """Errors inside become one sentence with a next step; never a trace."""
+    try:
+        yield
+    except InvalidCursor as error:
+        st.warning(f"This link's place in the list cannot be read: {error}.", icon="🔗")
+        st.button("Go to the newest page", on_click=change, args=(lambda view: view.at(),), type="primary")
+    except LogstoreError as error:
+        st.error(_sentence(str(error)), icon="⚠️")
+    except (SQLAlchemyError, psycopg.Error):
+        log.exception("the database did not answer")
+        st.error("The database did not answer. Try again; if it stays so, run `python -m logstore doctor`.", icon="⚠️")
+    except Exception:
+        log.exception("a page failed")
+        st.error("Something is wrong with this part of the page; the server's log says what. Try again.", icon="⚠️")
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else text + "."

@@ -1,0 +1,129 @@
+"""A page of records as a table: which columns there are, what they say, and which ids lead on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas
+import streamlit as st
+
+from logstore.cursor import Kind
+from logstore.records import Attempt, Event
+from logstore.workbench import deliveries, texts
+from logstore.workbench.frame import Frame
+
+STATUS = {"success": "✓ success", "failed": "✗ failed"}
+Record = Event | Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its heading, what it says of a record, and its width."""
+
+    heading: str
+    say: Callable[[Any, Frame], Any]
+    width: int | None = None
+    leads_to: str | None = None  # the page that a click on its ids shows
+    help: str | None = None
+
+
+_TIME = Column("time", lambda record, frame: frame.show(record.time), 190)
+_TENANT = Column("tenant", lambda record, _: record.tenant_id, 150)
+_TOPIC = Column("topic", lambda record, _: record.topic, 150)
+
+COLUMNS: dict[Kind, dict[str, Column]] = {
+    "event": {
+        "time": _TIME,
+        "id": Column("event", lambda event, _: event.id, 250, "Event"),
+        "tenant": _TENANT,
+        "topic": _TOPIC,
+        "retry": Column("may be retried", lambda event, _: "yes" if event.eligible_for_retry else "no", 100),
+        "destination": Column("published to", lambda event, _: event.destination_id or "all that subscribe", 250),
+        "data": Column("payload", lambda event, _: _line(event.data), 420),
+        "metadata": Column("metadata", lambda event, _: _line(event.metadata), 300),
+    },
+    "attempt": {
+        "time": _TIME,
+        "status": Column("outcome", lambda attempt, _: STATUS[attempt.status], 95),
+        "code": Column("code", lambda attempt, _: attempt.code or "none", 100),
+        "number": Column(
+            "try", lambda attempt, _: _number(attempt), 70, help="which attempt; by hand where it says so"
+        ),
+        "tenant": _TENANT,
+        "destination": Column("destination", lambda attempt, _: attempt.destination_id, 250, "Destinations"),
+        "event": Column("event", lambda attempt, _: attempt.event_id, 250, "Event"),
+        "topic": _TOPIC,
+        "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 260),
+        "event_time": Column("event's time", lambda attempt, frame: frame.show(attempt.event_time), 190),
+        "id": Column("attempt", lambda attempt, _: attempt.id, 250),
+        "response": Column("response", lambda attempt, _: _line(attempt.response_data), 420),
+        "data": Column("payload", lambda attempt, _: _line(attempt.event_data), 420),
+    },
+}
+DEFAULTS: dict[Kind, tuple[str, ...]] = {
+    "event": ("time", "id", "outcome", "tenant", "topic", "data"),
+    "attempt": ("time", "status", "code", "number", "event", "destination", "tenant", "topic", "said"),
+}
+# Of an event's list only: what became of it takes a look at its attempts.
+OUTCOME = Column("outcome", lambda event, _: "", 190, help="destinations reached, of those that were tried")
+
+
+def known(kind: Kind) -> dict[str, Column]:
+    """The columns that a list can show, in the order of the chooser."""
+    found = dict(COLUMNS[kind])
+    if kind == "event":
+        found["outcome"] = OUTCOME
+    return found
+
+
+def chosen(kind: Kind, names: Sequence[str]) -> list[str]:
+    """The columns of the URL as far as they exist, or the usual ones."""
+    return [name for name in names if name in known(kind)] or list(DEFAULTS[kind])
+
+
+def table(
+    frame: Frame, kind: Kind, records: Sequence[Record], names: Sequence[str], outcomes: dict[Any, str] | None = None
+) -> pandas.DataFrame:
+    """The records as text, a column per name."""
+    columns = known(kind)
+    found = {name: [columns[name].say(record, frame) for record in records] for name in names}
+    if "outcome" in found:
+        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "○ never attempted") for r in records]
+    return pandas.DataFrame(found, columns=list(names))
+
+
+def config(frame: Frame, kind: Kind, names: Sequence[str], key: str) -> dict[str, Any]:
+    """How Streamlit draws the columns; ids that lead on are drawn as buttons, because its links leave the tab."""
+    found: dict[str, Any] = {}
+    for name in names:
+        column = known(kind)[name]
+        heading = f"{column.heading} ({frame.zone_name})" if name in ("time", "event_time") else column.heading
+        if column.leads_to:
+            found[name] = st.column_config.ButtonColumn(
+                heading, width=column.width, type="tertiary", key=f"{key} {name}", alignment="left"
+            )
+        else:
+            found[name] = st.column_config.TextColumn(heading, width=column.width, help=column.help)
+    return found
+
+
+def clicked(kind: Kind, names: Sequence[str], key: str) -> tuple[str, int] | None:
+    """The column and the row of the id that was clicked in this run."""
+    for name in names:
+        click = st.session_state.get(f"{key} {name}")
+        if click is not None:
+            return name, int(click["row"])
+    return None
+
+
+def _number(attempt: Attempt) -> str:
+    return f"{attempt.attempt_number} ✋" if attempt.manual else str(attempt.attempt_number)
+
+
+def _line(value: Any, most: int = 160) -> str:
+    if value is None:
+        return ""
+    text = texts.dump(value, indent=None)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,5 @@
+"""tmp"""
+
+from logstore.workbench.frame import frame
+
+frame("Destinations")
