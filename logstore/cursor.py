@@ -29,7 +29,7 @@ _POSITION = re.compile(r"(-?[0-9]{1,18})::(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a list: after or before the record of this time and id; an empty id is the start of the microsecond."""
+    """A place in a list: beside the record of this time and id; an empty id is the start of the microsecond."""
 
     time: datetime
     id: str

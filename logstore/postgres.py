@@ -13,6 +13,7 @@ import psycopg
 import sqlalchemy
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.json import set_json_loads
 from sqlalchemy.pool import QueuePool
 
 from logstore.embedded import EmbeddedServer
@@ -52,7 +53,6 @@ class Database:
             poolclass=QueuePool,
             pool_size=8,
             max_overflow=24,
-            json_deserializer=loads,
             query_cache_size=1200,
         )
         # Reading needs no transaction: one round trip instead of three.
