@@ -20,8 +20,8 @@ STATUSES = ("success", "failed")
 TIERS = ("hot", "cold")
 
 # A btree entry holds at most 2 704 bytes; the widest index is (tenant, destination or topic, time, id).
-_KEY_BYTES = 512
-_ID_BYTES = 1200
+KEY_BYTES = 512
+ID_BYTES = 1200
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -121,10 +121,10 @@ class Event(_Record):
     eligible_for_retry: bool = True
 
     def __post_init__(self) -> None:
-        _check_text(self.id, "Event.id", most=_ID_BYTES)
-        _check_text(self.tenant_id, "Event.tenant_id", most=_KEY_BYTES)
-        _check_text(self.topic, "Event.topic", most=_KEY_BYTES)
-        _check_text(self.destination_id, "Event.destination_id", most=_KEY_BYTES, empty=True)
+        _check_text(self.id, "Event.id", most=ID_BYTES)
+        _check_text(self.tenant_id, "Event.tenant_id", most=KEY_BYTES)
+        _check_text(self.topic, "Event.topic", most=KEY_BYTES)
+        _check_text(self.destination_id, "Event.destination_id", most=KEY_BYTES, empty=True)
         _check_bool(self.eligible_for_retry, "Event.eligible_for_retry")
         object.__setattr__(self, "time", _utc(self.time, "Event.time", InvalidRecord))
 
@@ -168,13 +168,13 @@ class Attempt(_Record):
     response_data: Json = None
 
     def __post_init__(self) -> None:
-        _check_text(self.id, "Attempt.id", most=_ID_BYTES)
-        _check_text(self.event_id, "Attempt.event_id", most=_ID_BYTES)
-        _check_text(self.tenant_id, "Attempt.tenant_id", most=_KEY_BYTES)
-        _check_text(self.destination_id, "Attempt.destination_id", most=_KEY_BYTES, empty=True)
-        _check_text(self.topic, "Attempt.topic", most=_KEY_BYTES)
+        _check_text(self.id, "Attempt.id", most=ID_BYTES)
+        _check_text(self.event_id, "Attempt.event_id", most=ID_BYTES)
+        _check_text(self.tenant_id, "Attempt.tenant_id", most=KEY_BYTES)
+        _check_text(self.destination_id, "Attempt.destination_id", most=KEY_BYTES, empty=True)
+        _check_text(self.topic, "Attempt.topic", most=KEY_BYTES)
         if self.code is not None:
-            _check_text(self.code, "Attempt.code", most=_KEY_BYTES, empty=True)
+            _check_text(self.code, "Attempt.code", most=KEY_BYTES, empty=True)
         if self.status not in STATUSES:
             raise InvalidRecord(f"Attempt.status is {self.status!r}; it must be one of {', '.join(STATUSES)}")
         number = self.attempt_number
