@@ -92,14 +92,14 @@ class Database:
         given = conninfo_to_dict(self.conninfo).get("options")
         conninfo = make_conninfo(self.conninfo, options=f"{given} {options}" if given else options)
         try:
-            return psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
+            connection = psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
         except psycopg.OperationalError as error:
             if self.server is None:
-                raise ServerError(
-                    f"cannot reach PostgreSQL: {error}. Check LOGSTORE_DSN and that the server runs"
-                ) from error
+                raise ServerError(f"cannot reach PostgreSQL: {error}. Check LOGSTORE_DSN and that it runs") from error
             self.server.revive()
-            return psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
+            connection = psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
+        set_json_loads(loads, connection)
+        return connection
 
     @contextlib.contextmanager
     def connection(self, *, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
