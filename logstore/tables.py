@@ -80,3 +80,5 @@ destinations = Table("destinations", names, _text("tenant_id"), _text("destinati
 BY_KIND: dict[Kind, Table] = {"event": events, "attempt": attempts}
 RECORDS: dict[Kind, type[Event] | type[Attempt]] = {"event": Event, "attempt": Attempt}
 PARENTS = ("events", "attempts")
+JSON_COLUMNS = frozenset(c.name for table in (events, attempts) for c in table.columns if isinstance(c.type, JSONB))
+TIME_COLUMNS = frozenset(("time", "event_time"))
