@@ -1,5 +1,8 @@
-"""tmp"""
+"""Overview: how is the platform doing, and where should one look?"""
 
-from logstore.workbench.frame import frame
+from logstore.workbench import overview_page
+from logstore.workbench.frame import frame, sentences
 
-frame("Overview")
+found = frame("Overview")
+with sentences():
+    overview_page.page(found)

@@ -1,10 +1,10 @@
 """Events: what was published, and did it arrive?"""
 
-from logstore.workbench.filters import filters
+from logstore.workbench.filters import FIELDS, filters
 from logstore.workbench.frame import frame, sentences
 from logstore.workbench.listing import listing
 
 found = frame("Events")
 with sentences():
-    filters(found, "event")
+    filters(found, FIELDS["event"])
     listing(found, "event")

@@ -1,5 +1,8 @@
-"""tmp"""
+"""Event: was it delivered, to whom, and why not?"""
 
-from logstore.workbench.frame import frame
+from logstore.workbench import event_page
+from logstore.workbench.frame import frame, sentences
 
-frame("Event")
+found = frame("Event", range_=False)
+with sentences():
+    event_page.page(found)

@@ -32,7 +32,7 @@ def dressed(figure: Any, *, height: int) -> Any:
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": None},
+        legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": None, "traceorder": "normal"},
         hoverlabel={"namelength": -1},
         bargap=0.08,
         font={"size": 13},
@@ -53,7 +53,7 @@ def bars(frame: pandas.DataFrame, *, zone: tzinfo, noun: str) -> Any:
             x=starts,
             y=part["count"],
             name=f"{outcome} ({part['count'].sum():,} {noun})",
-            marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.35}, "line": {"width": 0}},
+            marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.5}, "line": {"width": 0}},
             offset=0,
             width=width.total_seconds() * 1000 * 0.92,
             hovertemplate=f"%{{x|%a %d %b %H:%M:%S}}<br>%{{y:,}} {noun}<extra>{outcome}</extra>",

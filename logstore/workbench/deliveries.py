@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +18,10 @@ from logstore.workbench import times
 RETRY_AFTER = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 600, 3600, 6 * 3600))
 # A retry that is this much later than planned will hardly come.
 _PATIENCE = timedelta(hours=1)
+
+# Where an answer says why, and the tags around it when it is a page.
+_SAYING = ("error", "message", "detail", "body")
+_TAG = re.compile(r"<[^<>]{0,200}>")
 
 STATES = ("delivered", "failing", "exhausted", "never attempted")
 ICONS = {"delivered": "✅", "failing": "⏳", "exhausted": "❌", "never attempted": "⚪"}
@@ -92,15 +99,29 @@ def reason(attempt: Attempt) -> str:
 
 def message(response: Any, most: int = 120) -> str:
     """What a destination said, as one short line: the error, or the beginning of the body."""
-    found = response
-    if isinstance(response, dict):
-        found = next((response[name] for name in ("error", "message", "body") if response.get(name)), "")
-    text = " ".join(("" if found is None else found if isinstance(found, str) else str(found)).split())
+    found = _innermost(response)
+    text = " ".join(_TAG.sub(" ", "" if found is None else str(found)).split())
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _innermost(response: Any) -> Any:
+    """The part of a response that says why; bodies are often JSON again."""
+    if isinstance(response, str) and response.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            response = json.loads(response)
+    if not isinstance(response, dict):
+        return response
+    found = next((response[name] for name in _SAYING if response.get(name)), "")
+    return _innermost(found) if isinstance(found, (str, dict)) and found else found
 
 
 def _counted(number: int) -> str:
     return "1 attempt" if number == 1 else f"{number} attempts"
+
+
+def worst_icon(found: Sequence[Delivery]) -> str:
+    """The sign of the delivery that needs attention most; they are sorted so."""
+    return found[0].icon if found else ICONS["never attempted"]
 
 
 def summary(found: Sequence[Delivery]) -> str:

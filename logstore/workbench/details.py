@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -22,7 +23,7 @@ def attempt(frame: Frame, found: Attempt | None) -> None:
             return
         answer(frame, found)
         if st.button("Go to the event and all its attempts", icon=":material/arrow_forward:", type="primary"):
-            frames.go("Event", [*frame.view.carried(), ("id", found.event_id), ("tenant", found.tenant_id)])
+            frames.go_to_event(found.event_id, found.tenant_id, found.id)
 
     show()
 
@@ -31,27 +32,37 @@ def _closed() -> None:
     frames.change(lambda view: view.but(open=None))
 
 
-def answer(frame: Frame, found: Attempt) -> None:
+def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:
     """What one attempt was and what came back."""
     by = "by hand" if found.manual else "automatic"
-    facts = {
+    known = {
         "outcome": tables.STATUS[found.status],
         "code": found.code or "none",
         "time": f"{frame.show(found.time)} {frame.zone_name}",
         "try": f"{found.attempt_number}, {by}",
         "attempt": found.id,
-        "event": found.event_id,
-        "tenant": found.tenant_id,
-        "destination": found.destination_id,
-        "topic": found.topic,
     }
-    st.dataframe({"": list(facts), "value": list(facts.values())}, hide_index=True)
+    if not within_event:
+        known |= {
+            "event": found.event_id,
+            "tenant": found.tenant_id,
+            "destination": found.destination_id,
+            "topic": found.topic,
+        }
+    facts(known)
     said = deliveries.message(found.response_data, 300)
     if said:
         st.caption("The answer in short")
         st.code(said, language=None, wrap_lines=True)
     st.caption("The whole response")
     tree(found.response_data, name=f"response-{found.id}")
+
+
+def facts(known: Mapping[str, str]) -> None:
+    """Names and values, as text whatever they hold."""
+    with st.container(horizontal=True, gap="medium"):
+        for name, value in known.items():
+            st.markdown(f":gray[{name}]  \n{texts.markdown(value, 1500)}", width="content")
 
 
 def tree(value: Any, *, name: str) -> None:
@@ -68,8 +79,9 @@ def tree(value: Any, *, name: str) -> None:
     if not whole:
         data = texts.dump(value).encode()
         st.caption(f"This is a part of it; the whole has {texts.size(len(data))}.")
-        st.download_button("Download the whole", data, file_name=f"{_file(name)}.json", mime="application/json")
+        st.download_button("Download the whole", data, file_name=f"{file_name(name)}.json", mime="application/json")
 
 
-def _file(name: str) -> str:
+def file_name(name: str) -> str:
+    """A name that is safe for a file, whatever it held."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80]

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from logstore.cursor import Kind
 from logstore.records import STATUSES
-from logstore.workbench import cached, empty
+from logstore.workbench import cached
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.tables import STATUS
 
+FIELDS: dict[Kind, tuple[str, ...]] = {
+    "event": ("tenant_ids", "topics", "event_ids"),
+    "attempt": ("tenant_ids", "destination_ids", "topics", "event_ids", "status"),
+}
+_LABELS = {"tenant_ids": "Tenant", "destination_ids": "Destination", "topics": "Topic", "event_ids": "Event id"}
 
-def filters(frame: Frame, kind: Kind) -> None:
-    """Tenant, topic, event id; and for attempts destination and status."""
+
+def filters(frame: Frame, fields: Sequence[str]) -> None:
+    """A menu for each of these fields of the selection, and the way to clear them."""
     selection = frame.view.selection
-    columns = st.columns([1, 1, 1, 1, 0.9] if kind == "attempt" else [1, 1, 1])
-    tenants = tuple(selection.tenant_ids)
-    with columns[0]:
-        _any_of(frame, "tenant_ids", "Tenant", cached.names("tenants"))
-    with columns[1]:
-        _any_of(frame, "topics", "Topic", cached.names("topics"))
-    with columns[2]:
-        _any_of(frame, "event_ids", "Event id", [])
-    if kind == "attempt":
-        with columns[3]:
-            known = cached.names("destinations", tenants=tenants) if tenants else cached.names("all_destinations")
-            _any_of(frame, "destination_ids", "Destination", known)
-        with columns[4]:
-            _status(frame)
+    for column, field in zip(st.columns(len(fields)), fields, strict=True):
+        with column:
+            if field == "status":
+                _status(frame)
+            else:
+                _any_of(frame, field, _LABELS[field], _known(frame, field))
     if selection.where:
         st.caption("The link carries a filter expression:")
         st.code(selection.where, language=None)
-    given = any((selection.tenant_ids, selection.topics, selection.event_ids, selection.destination_ids))
-    if given or selection.status or selection.where:
-        st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=frames.change, args=(empty.clear,))
+    if selection.where or any(getattr(selection, field) for field in fields):
+        cleared = {field: None if field == "status" else () for field in fields}
+        act = lambda view: view.select(**cleared, where=None)  # noqa: E731 - a callback's argument
+        st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=frames.change, args=(act,))
+
+
+def _known(frame: Frame, field: str) -> list[str]:
+    tenants = frame.view.selection.tenant_ids
+    if field == "destination_ids" and tenants:
+        return cached.names("destinations", tenants=tenants)
+    what = {"tenant_ids": "tenants", "topics": "topics", "destination_ids": "all_destinations"}.get(field)
+    return cached.names(what) if what else []
 
 
 def _any_of(frame: Frame, field: str, label: str, known: list[str]) -> None:

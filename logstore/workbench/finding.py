@@ -1,33 +1,46 @@
-"""An id that somebody pasted: which page shows it?"""
+"""An id that somebody pasted: what is it?"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from logstore.records import Selection
 from logstore.store import LogStore
 from logstore.workbench import measures
 
-Target = tuple[str, list[tuple[str, str]]]
+
+@dataclass(frozen=True, slots=True)
+class EventTarget:
+    """An event, and the attempt that was meant if it was one."""
+
+    event_id: str
+    tenant_id: str
+    attempt_id: str | None = None
 
 
-def find(store: LogStore, asked: str) -> Target | None:
-    """The page and the parameters that show this event, attempt, destination or tenant."""
+@dataclass(frozen=True, slots=True)
+class DestinationTarget:
+    """A tenant, or one destination of it."""
+
+    selection: Selection
+
+
+def find(store: LogStore, asked: str) -> EventTarget | DestinationTarget | None:
+    """The event, attempt, destination or tenant of this id."""
     if "\x00" in asked:
         return None
     event = store.retrieve_event(asked)
     if event is not None:
-        return "Event", [("id", event.id)]
+        return EventTarget(event.id, event.tenant_id)
     attempt = store.retrieve_attempt(asked)
     if attempt is not None:
-        return "Event", [("id", attempt.event_id), ("tenant", attempt.tenant_id), ("open", attempt.id)]
+        return EventTarget(attempt.event_id, attempt.tenant_id, attempt.id)
+    # An event whose own row is missing may still live in its attempts.
+    for attempt in store.list_attempt(Selection(event_ids=(asked,)), limit=1):
+        return EventTarget(asked, attempt.tenant_id)
     owners = measures.look_up(store, "tenants_of_destination", destination=asked)
     if owners:
-        return "Destinations", [("tenant_ids", owners[0][0]), ("destination_ids", asked)]
+        return DestinationTarget(Selection(tenant_ids=(owners[0][0],), destination_ids=(asked,)))
     if measures.look_up(store, "tenant_exists", tenant=asked):
-        return "Destinations", [("tenant_ids", asked)]
-    # An event whose own row is missing may still live in its attempts.
-    return None if not _attempts_of(store, asked) else ("Event", [("id", asked)])
-
-
-def _attempts_of(store: LogStore, event_id: str) -> bool:
-    from logstore.records import Selection
-
-    return len(store.list_attempt(Selection(event_ids=(event_id,)), limit=1)) > 0
+        return DestinationTarget(Selection(tenant_ids=(asked,)))
+    return None

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
-from logstore.workbench import cached, finding, times
+from logstore.workbench import cached, finding, texts, times
 from logstore.workbench.view import UnreadableLink, View, grouped
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,13 @@ PAGES = {
     "Destinations": ("pages/4_Destinations.py", "🎯"),
 }
 _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topics"), "Destinations": ("tenant_ids",)}
+
+
+# Streamlit leaves a hand's breadth around a wide page; tables need it.
+_STYLE = """<style>
+[data-testid="stMainBlockContainer"] { padding: 3.6rem 2rem 3rem 2rem; }
+[data-testid="stSidebarHeader"] { height: 2.2rem; margin: 0; }
+</style>"""
 
 
 class Frame:
@@ -60,6 +67,7 @@ def frame(page: str, *, range_: bool = True) -> Frame:
         st.button(f"Go on without “{error.name}”", on_click=drop, args=(error.name,), type="primary")
         st.stop()
     found = Frame(page, view)
+    st.html(_STYLE)
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         st.title(page, anchor=False, width="content")
         if range_:
@@ -99,9 +107,27 @@ def bound(key: str, value: Any) -> str:
     return key
 
 
-def go(page: str, pairs: list[tuple[str, str]]) -> None:
-    """Leave for another page."""
-    st.switch_page(PAGES[page][0], query_params=grouped(pairs))
+def go_to_event(event_id: str, tenant_id: str, attempt_id: str | None = None) -> None:
+    """Leave for the page of an event.
+
+    Streamlit writes the new parameters into the history of the page that is left. So they are added to the ones that are
+    there: Back then shows the same place of the same list, and not a list without filters.
+    """
+    kept = [(name, value) for name, value in _pairs() if name not in ("id", "tenant", "open")]
+    pairs = [*kept, ("id", event_id), ("tenant", tenant_id)]
+    if attempt_id is not None:
+        pairs.append(("open", attempt_id))
+    st.switch_page(PAGES["Event"][0], query_params=grouped(pairs))
+
+
+def grouped_query(view: View) -> dict[str, list[str]]:
+    """All of a view, as a link takes it."""
+    return grouped(view.to_query())
+
+
+def plain(text: str) -> str:
+    """A text as a label that reads Markdown shows it."""
+    return texts.markdown(text, 60)
 
 
 # The parts
@@ -203,10 +229,13 @@ def _find(found: Frame) -> None:
     with sentences():
         target = finding.find(cached.store(), asked)
         if target is None:
-            st.warning(f"Nothing here has the id {asked[:80]!r}. Ids are matched whole: check for a missing end.")
-            return
-        page, pairs = target
-        go(page, [*found.view.carried(), *pairs])
+            st.warning("Nothing in the log has this id; ids are matched whole:")
+            st.code(asked[:200], language=None)
+        elif isinstance(target, finding.EventTarget):
+            go_to_event(target.event_id, target.tenant_id, target.attempt_id)
+        else:
+            pairs = [*found.view.carried(), *target.selection.to_query()]
+            st.switch_page(PAGES["Destinations"][0], query_params=grouped(pairs))
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,15 +29,15 @@ class Shown:
     older: bool
 
 
-def listing(frame: Frame, kind: Kind) -> None:
+def listing(frame: Frame, kind: Kind, *, without: Sequence[str] = ()) -> None:
     """The whole list of the view: rows first, then the histogram that stands above them."""
     selection = frame.view.asked(frame.now)
     above = st.container()
     with frames.sentences():
         shown = read(frame, kind, selection)
-        _pager(frame, kind, shown)
+        _pager(frame, kind, shown, without)
         if shown.page.data:
-            rows.rows(frame, kind, shown.page)
+            rows.rows(frame, kind, shown.page, without=without)
         else:
             empty.nothing(frame, kind, selection)
     with above, frames.sentences():
@@ -71,7 +71,7 @@ def _any(lister: Callable[..., Page[Any]], selection: Selection, **at: str | Non
     return any(at.values()) and len(lister(selection, limit=1, **at)) > 0
 
 
-def _pager(frame: Frame, kind: Kind, shown: Shown) -> None:
+def _pager(frame: Frame, kind: Kind, shown: Shown, without: Sequence[str]) -> None:
     page, view = shown.page, frame.view
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _turn("Newest", ":material/first_page:", view.next is None and view.prev is None and not shown.newer, _newest)
@@ -81,7 +81,7 @@ def _pager(frame: Frame, kind: Kind, shown: Shown) -> None:
         _turn("Oldest", ":material/last_page:", not shown.older, _to, prev=first)
         _jump(frame, kind)
         _size(frame)
-        _columns(frame, kind)
+        _columns(frame, kind, without)
         st.space("stretch")
         st.caption(_where(frame, kind, shown), width="content")
 
@@ -146,13 +146,13 @@ def _size(frame: Frame) -> None:
     )
 
 
-def _columns(frame: Frame, kind: Kind) -> None:
+def _columns(frame: Frame, kind: Kind, without: Sequence[str]) -> None:
     known = tables.known(kind)
     with st.popover("Columns", icon=":material/view_column:"):
         st.multiselect(
             "Columns, in this order",
             list(known),
-            key=frames.bound("columns", tables.chosen(kind, frame.view.columns)),
+            key=frames.bound("columns", tables.chosen(kind, frame.view.columns, without)),
             format_func=lambda name: known[name].heading,
             on_change=lambda: frames.change(lambda view: view.but(columns=tuple(st.session_state["columns"]))),
             help="Empty means the usual ones.",

@@ -41,8 +41,8 @@ T = TypeVar("T")
 SECONDS = 5
 NAMES_MOST = 2000  # in a menu; longer ones are typed
 OUTCOMES: dict[Kind, tuple[str, ...]] = {
-    "attempt": ("success", "failed"),
-    "event": ("delivered", "not delivered", "never attempted"),
+    "attempt": ("failed", "success"),  # as bars are stacked: what needs attention stands on the ground
+    "event": ("not delivered", "never attempted", "delivered"),
 }
 
 
@@ -112,7 +112,7 @@ def _event_bars(selection: Selection, window: Window, start: Any) -> Select[Any]
     same = and_(
         fates.c.tenant_id == events.c.tenant_id, fates.c.event_id == events.c.id, fates.c.event_time == events.c.time
     )
-    delivered, missed, never = OUTCOMES["event"]
+    missed, never, delivered = OUTCOMES["event"]
     outcome = case((fates.c.event_id.is_(None), never), (fates.c.everywhere, delivered), else_=missed)
     bars = select(start, outcome, func.count()).select_from(events.outerjoin(fates, same))
     return bars.where(*conditions("event", selection, window)).group_by(text("1"), text("2"))

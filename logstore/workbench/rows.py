@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -12,12 +13,22 @@ from logstore.workbench import cached, details, measures, tables
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 
-_ROW_PIXELS, _ROWS_SEEN = 35, 16
+_ROWS_SEEN, _HEIGHT = 15, 560
 
 
-def rows(frame: Frame, kind: Kind, page: Page[Any]) -> None:
-    """The table of a page; a click on an id goes there, a chosen row opens."""
-    names = tables.chosen(kind, frame.view.columns)
+def rows(
+    frame: Frame,
+    kind: Kind,
+    page: Page[Any],
+    *,
+    without: Sequence[str] = (),
+    narrow: Callable[[Any, str], None] | None = None,
+) -> None:
+    """The table of a page; a click on an id goes there, a chosen row opens.
+
+    `without` are columns that say nothing here; `narrow` acts on a clicked tenant or destination, if not by a filter.
+    """
+    names = tables.chosen(kind, frame.view.columns, without)
     # A new page is a new table: nothing stays chosen from the old one, which stays on screen until this one is there.
     key = f"rows {kind} {page.data[0].id} {page.data[-1].id} {len(page)} {','.join(names)}"
     outcomes = outcomes_of(page) if "outcome" in names else None
@@ -26,15 +37,18 @@ def rows(frame: Frame, kind: Kind, page: Page[Any]) -> None:
         tables.table(frame, kind, page.data, names, outcomes),
         key=key,
         hide_index=True,
-        height=_ROW_PIXELS * (min(len(page), _ROWS_SEEN) + 1) + 3,
+        height="content" if len(page) <= _ROWS_SEEN else _HEIGHT,
         column_config=tables.config(frame, kind, names, key),
         on_select=lambda: _chosen(key, kind, page),
         selection_mode="single-row",
         selection_default={"selection": {"rows": open_row, "columns": [], "cells": []}},
     )
+    follow = st.session_state.pop("follow", None)
+    if follow is not None:
+        frames.go_to_event(follow.id, follow.tenant_id)
     click = tables.clicked(kind, names, key)
     if click is not None and click[1] < len(page):
-        _follow(frame, click[0], page.data[click[1]])
+        _follow(frame, click[0], page.data[click[1]], narrow)
     if kind == "attempt" and frame.view.open is not None:
         attempt = page.data[open_row[0]] if open_row else cached.store().retrieve_attempt(frame.view.open)
         details.attempt(frame, attempt)
@@ -45,18 +59,21 @@ def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
     found = state.get("selection", {}).get("rows", [])
     record = page.data[found[0]] if found and found[0] < len(page) else None
     if kind == "event":
-        st.session_state["asked"] = record.id if record else ""
+        st.session_state["follow"] = record
     else:
         frames.change(lambda view: view.but(open=record.id if record else None))
 
 
-def _follow(frame: Frame, column: str, record: Any) -> None:
-    carried = frame.view.carried()
+def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str], None] | None) -> None:
+    if column in ("id", "event"):
+        frames.go_to_event(record.event_id if isinstance(record, Attempt) else record.id, record.tenant_id)
+    if narrow is not None:
+        narrow(record, column)
+    only: dict[str, Any] = {"tenant_ids": (record.tenant_id,)}
     if column == "destination":
-        pairs = [("tenant_ids", record.tenant_id), ("destination_ids", record.destination_id)]
-        frames.go("Destinations", [*carried, *pairs])
-    event_id = record.event_id if isinstance(record, Attempt) else record.id
-    frames.go("Event", [*carried, ("id", event_id), ("tenant", record.tenant_id)])
+        only["destination_ids"] = (record.destination_id,)
+    frames.write(frame.view.select(**only))
+    st.rerun()
 
 
 def outcomes_of(page: Page[Any]) -> dict[tuple[str, str], str]:

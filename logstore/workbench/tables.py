@@ -25,18 +25,18 @@ class Column:
     heading: str
     say: Callable[[Any, Frame], Any]
     width: int | None = None
-    leads_to: str | None = None  # the page that a click on its ids shows
+    leads_on: bool = False  # a click on it goes there, or narrows the list to it
     help: str | None = None
 
 
-_TIME = Column("time", lambda record, frame: frame.show(record.time), 190)
-_TENANT = Column("tenant", lambda record, _: record.tenant_id, 150)
+_TIME = Column("time", lambda record, frame: frame.show(record.time), 185)
+_TENANT = Column("tenant", lambda record, _: record.tenant_id, 160, True, "click: only this tenant")
 _TOPIC = Column("topic", lambda record, _: record.topic, 150)
 
 COLUMNS: dict[Kind, dict[str, Column]] = {
     "event": {
         "time": _TIME,
-        "id": Column("event", lambda event, _: event.id, 250, "Event"),
+        "id": Column("event", lambda event, _: event.id, 230, True, "click: what became of it"),
         "tenant": _TENANT,
         "topic": _TOPIC,
         "retry": Column("may be retried", lambda event, _: "yes" if event.eligible_for_retry else "no", 100),
@@ -47,15 +47,19 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
     "attempt": {
         "time": _TIME,
         "status": Column("outcome", lambda attempt, _: STATUS[attempt.status], 95),
-        "code": Column("code", lambda attempt, _: attempt.code or "none", 100),
+        "code": Column("code", lambda attempt, _: attempt.code or "none", 140),
         "number": Column(
             "try", lambda attempt, _: _number(attempt), 70, help="which attempt; by hand where it says so"
         ),
         "tenant": _TENANT,
-        "destination": Column("destination", lambda attempt, _: attempt.destination_id, 250, "Destinations"),
-        "event": Column("event", lambda attempt, _: attempt.event_id, 250, "Event"),
+        "destination": Column(
+            "destination", lambda attempt, _: attempt.destination_id, 230, True, "click: only this destination"
+        ),
+        "event": Column(
+            "event", lambda attempt, _: attempt.event_id, 230, True, "click: the event and all its attempts"
+        ),
         "topic": _TOPIC,
-        "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 260),
+        "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 185),
         "event_time": Column("event's time", lambda attempt, frame: frame.show(attempt.event_time), 190),
         "id": Column("attempt", lambda attempt, _: attempt.id, 250),
         "response": Column("response", lambda attempt, _: _line(attempt.response_data), 420),
@@ -64,7 +68,7 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
 }
 DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "event": ("time", "id", "outcome", "tenant", "topic", "data"),
-    "attempt": ("time", "status", "code", "number", "event", "destination", "tenant", "topic", "said"),
+    "attempt": ("time", "status", "code", "said", "number", "event", "destination", "tenant", "topic"),
 }
 # Of an event's list only: what became of it takes a look at its attempts.
 OUTCOME = Column("outcome", lambda event, _: "", 190, help="destinations reached, of those that were tried")
@@ -78,9 +82,10 @@ def known(kind: Kind) -> dict[str, Column]:
     return found
 
 
-def chosen(kind: Kind, names: Sequence[str]) -> list[str]:
-    """The columns of the URL as far as they exist, or the usual ones."""
-    return [name for name in names if name in known(kind)] or list(DEFAULTS[kind])
+def chosen(kind: Kind, names: Sequence[str], without: Sequence[str] = ()) -> list[str]:
+    """The columns of the URL as far as they exist, or the usual ones `without` some."""
+    usual = [name for name in DEFAULTS[kind] if name not in without]
+    return [name for name in names if name in known(kind)] or usual
 
 
 def table(
@@ -100,9 +105,9 @@ def config(frame: Frame, kind: Kind, names: Sequence[str], key: str) -> dict[str
     for name in names:
         column = known(kind)[name]
         heading = f"{column.heading} ({frame.zone_name})" if name in ("time", "event_time") else column.heading
-        if column.leads_to:
+        if column.leads_on:
             found[name] = st.column_config.ButtonColumn(
-                heading, width=column.width, type="tertiary", key=f"{key} {name}", alignment="left"
+                heading, width=column.width, type="tertiary", key=f"{key} {name}", alignment="left", help=column.help
             )
         else:
             found[name] = st.column_config.TextColumn(heading, width=column.width, help=column.help)

@@ -106,8 +106,14 @@ def span(duration: timedelta) -> str:
         return f"{seconds * 1000:.0f} ms"
     for size, unit, until in ((1, "s", 60), (60, "min", 3600), (3600, "h", 48 * 3600)):
         if seconds < until:
-            return f"{seconds / size:.0f} {unit}" if seconds / size >= 10 else f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 86400:.0f} days"
+            return f"{_short(seconds / size)} {unit}"
+    days = _short(seconds / 86400)
+    return "1 day" if days == "1" else f"{days} days"
+
+
+def _short(number: float) -> str:
+    """Two digits, and no zero after the point."""
+    return f"{number:.0f}" if number >= 10 else f"{number:.1f}".removesuffix(".0")
 
 
 def ago(time: datetime, now: datetime) -> str:
