@@ -32,7 +32,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
-class Rejected(Exception):  # noqa: N818 - it never leaves the pipeline; a person meets it as a dead letter
+class Rejected(Exception):
     """The line is no row of the log: a class of reason, and a sentence for a person."""
 
     def __init__(self, reason: str, message: str) -> None:

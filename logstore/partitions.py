@@ -161,10 +161,10 @@ def attach(connection: psycopg.Connection[Any], parent: str, month: date) -> Non
     )
 
 
-def add_bounds_check(connection: psycopg.Connection[Any], name: str, month: date) -> None:
+def add_bounds_check(connection: psycopg.Connection[Any], name: str, month: date, *, check: str | None = None) -> None:
     """The CHECK that lets ATTACH trust the table; ours, because newer versions leave none after a detach."""
     lower, upper = month_bounds(month)
-    check = f"{name}_bounds"
+    check = check or f"{name}_bounds"
     found = connection.execute(
         "SELECT FROM pg_constraint WHERE conrelid = to_regclass(%s) AND conname = %s", [name, check]
     ).fetchone()

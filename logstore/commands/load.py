@@ -1,0 +1,159 @@
+"""load, loads, dead-letters, demo: how data gets in, and what could not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import logstore
+from logstore import loads
+from logstore.commands import Subparsers, command, show, table
+from logstore.errors import LoadError
+from logstore.records import rfc3339
+from logstore.store import LogStore
+
+_LOAD = """  python -m logstore load events.jsonl attempts.jsonl.gz      files: JSON lines, also packed, or Parquet
+  python -m logstore load /data/2026-08                      a folder: every such file in it
+  python -m logstore load events.jsonl --force               a file that was loaded before; nothing doubles"""
+_LETTERS = """  python -m logstore dead-letters list --reason naive_time
+  python -m logstore dead-letters show 17
+  python -m logstore dead-letters requeue 17 --text '{"id": "evt_1", …}'
+  python -m logstore dead-letters requeue 17 --file corrected.json
+  python -m logstore dead-letters discard 17"""
+_DEMO = """  python -m logstore demo
+  python -m logstore demo --events 200000"""
+
+
+def add(commands: Subparsers) -> None:
+    parser = command(commands, "load", _load, help="load files or folders through Spark, exactly once", examples=_LOAD)
+    parser.add_argument("paths", nargs="+", metavar="PATH", type=Path)
+    parser.add_argument("--force", action="store_true", help="also files that were loaded before")
+    parser = command(commands, "loads", _loads, help="what was loaded, and what is being loaded")
+    parser.add_argument("--limit", type=int, default=20)
+    parser = command(commands, "demo", _demo, help="make realistic sample data and load it", examples=_DEMO)
+    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--days", type=int, default=90)
+    parser.add_argument("--seed", type=int, default=7)
+    _add_letters(commands)
+
+
+def _add_letters(commands: Subparsers) -> None:
+    parser = command(commands, "dead-letters", _list, help="rows that could not be loaded", examples=_LETTERS)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
+    action = command(actions, "list", _list, help="the letters, newest first")
+    action.add_argument("--state", choices=(*loads.LETTER_STATES, "all"), default="open")
+    action.add_argument("--reason")
+    action.add_argument("--load", type=int)
+    action.add_argument("--before", type=int, metavar="ID", help="letters older than this one")
+    action.add_argument("--limit", type=int, default=20)
+    action = command(actions, "show", _show, help="one letter with its text")
+    action.add_argument("id", type=int)
+    action = command(actions, "requeue", _requeue, help="load a letter's row, as it was or corrected; once")
+    action.add_argument("id", type=int)
+    text = action.add_mutually_exclusive_group()
+    text.add_argument("--text", help="the corrected row, one JSON object")
+    text.add_argument("--file", type=Path, help="a file that holds it")
+    action = command(actions, "discard", _discard, help="say that a letter does not matter")
+    action.add_argument("id", type=int)
+
+
+def _load(given: argparse.Namespace) -> None:
+    with logstore.open(role="operator") as store:
+        _run(given, store, given.paths, force=given.force)
+
+
+def _run(given: argparse.Namespace, store: LogStore, paths: list[Path], *, force: bool = False) -> None:
+    from logstore import pipeline  # imports Spark
+
+    report = pipeline.load(store, paths, force=force, bar=False if given.json else None)
+    document = {"load": None if report.load is None else asdict(report.load), "known": report.known}
+    show(given, document, _report_text(report))
+
+
+def _report_text(report: Any) -> str:
+    said = [f"{path} was loaded before, by load {load}; --force loads it again" for path, load in report.known.items()]
+    if len(said) > 5:
+        said[5:] = [f"… and {len(said) - 5} more files that were loaded before"]
+    done = report.load
+    if done is not None:
+        seconds = sum(done.seconds.values())
+        rate = done.rows_read / seconds if seconds else 0
+        said.append(
+            f"load {done.id}: {done.rows_read:,} rows read in {seconds:.1f} s ({rate:,.0f} rows/s); "
+            f"{done.inserted:,} inserted, {done.updated:,} updated, {done.skipped:,} skipped, {done.dead:,} dead"
+        )
+        if done.dead:
+            said.append(f"see what is wrong with them: python -m logstore dead-letters list --load {done.id}")
+    return "\n".join(said)
+
+
+def _loads(given: argparse.Namespace) -> None:
+    with logstore.open(role="reader") as store:
+        found = loads.history(store, limit=given.limit)
+    head = ("load", "started", "state", "stage", "files", "read", "inserted", "updated", "skipped", "dead", "error")
+    rows = [
+        (x.id, rfc3339(x.started.replace(microsecond=0)), x.state, x.stage, len(x.sources), x.rows_read, x.inserted,
+         x.updated, x.skipped, x.dead, (x.error or "")[:80])
+        for x in found
+    ]  # fmt: skip
+    show(given, [asdict(x) for x in found], table(rows, head) if rows else "nothing was loaded yet")
+
+
+def _list(given: argparse.Namespace) -> None:
+    state = None if given.state == "all" else given.state
+    with logstore.open(role="reader") as store:
+        found = loads.dead_letters(
+            store, state=state, load=given.load, reason=given.reason, before=given.before, limit=given.limit
+        )
+    head = ("id", "load", "state", "reason", "file", "line", "position", "message")
+    rows = [(x.id, x.load, x.state, x.reason, Path(x.file).name, x.line, x.position, x.message[:100]) for x in found]
+    show(given, [asdict(x) for x in found], table(rows, head) if rows else "no dead letters")
+
+
+def _show(given: argparse.Namespace) -> None:
+    with logstore.open(role="reader") as store:
+        letter = loads.dead_letter(store, given.id)
+    shown = {name: value for name, value in asdict(letter).items() if name != "raw" and value is not None}
+    show(given, asdict(letter), table(list(shown.items()), ("letter", str(letter.id))) + "\n\n" + letter.raw)
+
+
+def _requeue(given: argparse.Namespace) -> None:
+    text = given.text
+    if given.file is not None:
+        try:
+            text = given.file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LoadError(f"cannot read {given.file}: {error}") from error
+    with logstore.open(role="operator") as store:
+        row = loads.requeue(store, given.id, text)
+    show(given, {"id": given.id, "kind": row.kind}, f"dead letter {given.id} is loaded as an {row.kind}")
+
+
+def _discard(given: argparse.Namespace) -> None:
+    with logstore.open(role="operator") as store:
+        loads.discard(store, given.id)
+    show(given, {"id": given.id}, f"dead letter {given.id} is discarded")
+
+
+def _demo(given: argparse.Namespace) -> None:
+    with logstore.open(role="operator") as store:
+        _run(given, store, [demo_files(store, events=given.events, days=given.days, seed=given.seed)])
+
+
+def demo_files(store: LogStore, *, events: int, days: int = 90, seed: int = 7) -> Path:
+    """The folder of the demo data of this size; made once, so that loading it again is recognised."""
+    from logstore import demo
+
+    folder = store.settings.home / "demo" / f"{events}-{days}-{seed}"
+    if not folder.exists():
+        print(f"making {events:,} events of {days} days in {folder}", file=sys.stderr)
+        fresh = folder.with_name(folder.name + ".making")
+        fresh.mkdir(parents=True, exist_ok=True)
+        end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+        demo.write(fresh, events=events, end=end, days=days, seed=seed)
+        fresh.rename(folder)
+    return folder

@@ -1,0 +1,197 @@
+"""The driver's half of a load: staged rows checked, indexed, and made part of the log in one transaction.
+
+A month that does not exist yet is not copied: its staging table gets the parent's indexes and is attached. A month that
+exists takes the rows by INSERT … ON CONFLICT. Both give the same rows. Until the one transaction commits, nobody sees any
+of it; with it the load is done, its letters are kept and its staging is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from logstore import partitions
+from logstore.errors import LoadError
+from logstore.faults import fault
+from logstore.pipeline.place import Merged, attach, insert, refuse, shorten_names, update
+from logstore.postgres import Database
+from logstore.statements import statements
+
+_RETRIES = 5
+# The month was closed, another writer and we waited for each other, a month was detached: look again and decide anew.
+_LOOK_AGAIN = ("LS001", "40P01", "23514")
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One staging table: the rows that a load has for one month."""
+
+    name: str
+    parent: str
+    month: date
+    rows: int
+
+
+def staged(connection: psycopg.Connection[Any], load: int) -> list[Staged]:
+    """The staging tables, once what they hold equals what the tasks counted."""
+    known, mine = statements("postgres", "pipeline"), statements("postgres", "loads")
+    tables = connection.execute(mine["staging_tables"], {"load": load}).fetchall()
+    found: list[Staged] = []
+    held: dict[int, tuple[int, int]] = {}
+    for name, _, parent, month in tables:
+        count = sql.SQL("SELECT file, count(*), sum(position) FROM {} GROUP BY file").format(sql.Identifier(name))
+        rows = connection.execute(count).fetchall()
+        for file, number, positions in rows:
+            before = held.get(file, (0, 0))
+            held[file] = before[0] + number, before[1] + int(positions)
+        found.append(Staged(name, parent, month, sum(row[1] for row in rows)))
+    letters = dict(connection.execute(known["staged_letters"], {"load": load}).fetchall())
+    for file, number, positions, kept, _ in connection.execute(known["counted"], {"load": load}).fetchall():
+        if held.pop(file, (0, 0)) != (number, int(positions)) or letters.pop(file, 0) != kept:
+            raise LoadError(f"what is staged of file {file} is not what the tasks counted; nothing was loaded")
+    if held or letters:
+        raise LoadError("rows are staged that no task counted; nothing was loaded")
+    return found
+
+
+def index(database: Database, tables: Sequence[Staged]) -> None:
+    """Give the months that do not exist yet their indexes; several at a time, because each takes one core."""
+    with database.connection(autocommit=True) as connection:
+        new = [table for table in tables if not _exists(connection, table)]
+        jobs = [
+            (table.name, primary, definition)
+            for table in new
+            for primary, _, definition in connection.execute(
+                statements("postgres", "pipeline")["index_definitions"], {"parent": table.parent}
+            ).fetchall()
+        ]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        doubled = list(pool.map(lambda job: _make_index(database, *job), jobs))
+    with database.connection(autocommit=True) as connection:
+        for (name, primary, definition), has_duplicates in zip(jobs, doubled, strict=True):
+            if has_duplicates:
+                _drop_duplicates(connection, name)
+                _make_index(database, name, primary, definition)
+        for table in tables:
+            connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table.name)))
+
+
+def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
+    values = {"parent": table.parent, "month": table.month}
+    return connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone() is not None
+
+
+def _make_index(database: Database, name: str, primary: bool, definition: str) -> bool:
+    """Make one index; True when it is the primary key and there are duplicates."""
+    table = sql.Identifier(name)
+    with database.connection(autocommit=True) as connection:
+        connection.execute("SET maintenance_work_mem = '256MB'")
+        connection.execute("SET max_parallel_maintenance_workers = 0")
+        try:
+            if primary:
+                connection.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (time, id)").format(table))
+            else:
+                connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(table, sql.SQL(definition)))
+        except psycopg.errors.UniqueViolation:
+            return True
+    return False
+
+
+def _drop_duplicates(connection: psycopg.Connection[Any], name: str) -> None:
+    """Of rows with the same key the one with the greatest path and position stays."""
+    connection.execute(
+        sql.SQL(
+            "DELETE FROM {table} USING (SELECT ctid AS place, row_number() OVER"
+            " (PARTITION BY time, id ORDER BY file DESC, position DESC) AS rank FROM {table}) AS ranked"
+            " WHERE {table}.ctid = ranked.place AND ranked.rank > 1"
+        ).format(table=sql.Identifier(name))
+    )
+
+
+def note_names(connection: psycopg.Connection[Any], tables: Sequence[Staged]) -> None:
+    """Write the names that occur, before and apart from the merge: no other writer of a new name waits for it."""
+    known = statements("postgres", "store")
+    tenants: set[str] = set()
+    pairs: set[tuple[str, str]] = set()
+    topics: set[str] = set()
+    for table in tables:
+        select = sql.SQL("SELECT tenant_id, destination_id, topic FROM {} GROUP BY 1, 2, 3")
+        for tenant, destination, topic in connection.execute(select.format(sql.Identifier(table.name))):
+            tenants.add(tenant)
+            topics.add(topic)
+            if table.parent == "attempts":
+                pairs.add((tenant, destination))
+    connection.execute(known["note_tenants"], [sorted(tenants)])
+    connection.execute(known["note_topics"], [sorted(topics)])
+    connection.execute(
+        known["note_destinations"], [list(part) for part in zip(*sorted(pairs), strict=True)] or [[], []]
+    )
+
+
+def merge(database: Database, load: int, tables: Sequence[Staged], finish: Callable[[Any, Merged], None]) -> Merged:
+    """Make the staged rows part of the log and finish the load, all or nothing."""
+    for attempt in range(_RETRIES):
+        try:
+            with database.connection() as connection:
+                merged = _merge(connection, load, tables)
+                finish(connection, merged)
+                fault("load.before_merge_commit")
+        except psycopg.Error as error:
+            if error.sqlstate not in _LOOK_AGAIN or attempt + 1 == _RETRIES:
+                raise
+        else:
+            return merged
+    raise AssertionError("unreachable")
+
+
+def _merge(connection: psycopg.Connection[Any], load: int, tables: Sequence[Staged]) -> Merged:
+    """Existing months first, then the locks of new ones for as short as can be; always in the order of insert_many."""
+    connection.execute("SET LOCAL work_mem = '128MB'")
+    merged = Merged()
+    states = partitions.read_map(connection).states
+    there = [table for table in tables if states.get((table.parent, table.month)) == "open"]
+    new = [table for table in tables if (table.parent, table.month) not in states]
+    for table in tables:
+        if table not in there and table not in new:
+            refuse(connection, load, table, states[table.parent, table.month], merged)
+    _insert_all(connection, there, merged)
+    fault("load.mid_merge")
+    for table in sorted(new, key=lambda table: (table.parent, table.month)):
+        name = partitions.partition_name(table.parent, table.month)
+        connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})
+    states = partitions.read_map(connection).states
+    appeared = [table for table in new if (table.parent, table.month) in states]
+    for table in appeared:
+        if states[table.parent, table.month] != "open":
+            refuse(connection, load, table, states[table.parent, table.month], merged)
+    _insert_all(connection, [t for t in appeared if states[t.parent, t.month] == "open"], merged)
+    fresh = [table for table in new if table not in appeared]
+    for table in fresh:
+        attach(connection, table, merged)
+    for (
+        table
+    ) in fresh:  # after all attaches: the map's epoch is one row, and others wait for it holding a parent's lock
+        partitions.note(connection, table.parent, table.month, "open")
+        shorten_names(connection, load, table)
+    for table in tables:
+        if table not in fresh:
+            connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(table.name)))
+    merged.dead += connection.execute(statements("postgres", "pipeline")["move_letters"], {"load": load}).rowcount
+    connection.execute(statements("postgres", "pipeline")["resolve_letters"], {"load": load})
+    connection.execute(statements("postgres", "loads")["clean"], {"load": load})
+    return merged
+
+
+def _insert_all(connection: psycopg.Connection[Any], tables: Sequence[Staged], merged: Merged) -> None:
+    """All inserts before any update, as insert_many does: two writers that overlap then cannot wait for each other."""
+    order = sorted(tables, key=lambda table: (table.parent != "events", table.month))
+    inserted = {table.name: insert(connection, table, merged) for table in order}
+    for table in order:
+        update(connection, table, inserted[table.name], merged)

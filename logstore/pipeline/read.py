@@ -1,0 +1,199 @@
+"""Sources: which files are meant, how they are cut into splits, and the lines of one split in bounded chunks.
+
+Spark's own text source does not say where a line stood, and reads a line of any length whole. So the driver cuts files into
+byte ranges and each task reads its own: a line belongs to the range in which it starts (Hadoop's rule). That gives exact
+positions, memory that depends neither on the file nor on its longest line, and the same on a cluster with a shared folder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from logstore.errors import LoadError
+
+FORMATS = {".jsonl": "lines", ".json": "lines", ".ndjson": "lines", ".gz": "gzip", ".parquet": "parquet"}
+_HASH_BLOCK = 2**20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What one file may cost; a file that asks for more is stopped."""
+
+    row_bytes: int = 8 * 2**20
+    raw_bytes: int = 64 * 2**10  # kept of a row that is too large
+    depth: int = 200
+    split_bytes: int = 32 * 2**20
+    chunk_bytes: int = 4 * 2**20
+    unpacked_ratio: int = 200  # of a gzip file, once it has unpacked the size below
+    unpacked_bytes: int = 2**30
+    letters: int = 1_000_000
+    letter_bytes: int = 2**30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """One file to load; `file` numbers the files of a load in the order of their paths."""
+
+    file: int
+    path: str
+    format: str
+    size: int
+    changed: int  # nanoseconds, as the file system says
+    sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Split:
+    """A part of a file that one task reads: a range of bytes, a whole gzip file, or a range of Parquet row groups."""
+
+    split: int
+    file: int
+    path: str
+    format: str
+    start: int
+    stop: int
+    first_row: int = 0
+    bytes: int = 0  # its share of the file, for progress
+
+
+def sources(paths: Iterable[str | Path]) -> list[Source]:
+    """The files that the paths name, folders searched; refuses what it does not know instead of leaving it out."""
+    found: dict[str, str] = {}
+    for given in paths:
+        path = Path(given).expanduser().absolute()
+        if path.is_dir():
+            found |= {str(p): FORMATS[p.suffix] for p in sorted(path.rglob("*")) if _is_source(p)}
+        elif not path.exists():
+            raise LoadError(f"there is no {path}: check the path")
+        elif path.suffix in FORMATS:
+            found[str(path)] = FORMATS[path.suffix]
+        else:
+            raise LoadError(f"{path.name} is none of {', '.join(FORMATS)}: rename it to what it holds")
+    if not found:
+        raise LoadError(f"nothing to load: no file ends in {', '.join(FORMATS)}")
+    stats = {path: Path(path).stat() for path in found}
+    ordered = sorted(found, key=str.encode)
+    return [
+        Source(file=i, path=path, format=found[path], size=stats[path].st_size, changed=stats[path].st_mtime_ns)
+        for i, path in enumerate(ordered)
+    ]
+
+
+def _is_source(path: Path) -> bool:
+    return path.suffix in FORMATS and not path.name.startswith((".", "_")) and path.is_file()
+
+
+def checksums(files: list[Source]) -> dict[str, str]:
+    """The SHA-256 of each file by path; a file is recognised by its content, wherever it lies."""
+
+    def digest(source: Source) -> str:
+        checksum = hashlib.sha256()
+        with open(source.path, "rb") as file:
+            while block := file.read(_HASH_BLOCK):
+                checksum.update(block)
+        return checksum.hexdigest()
+
+    with ThreadPoolExecutor(4) as pool:  # hashlib lets other threads run
+        return dict(zip((s.path for s in files), pool.map(digest, files), strict=True))
+
+
+def check_unchanged(files: Iterable[Source]) -> None:
+    """A file that somebody writes to while it is loaded gives rows that no checksum describes."""
+    for source in files:
+        now = Path(source.path).stat()
+        if (now.st_size, now.st_mtime_ns) != (source.size, source.changed):
+            raise LoadError(f"{source.path} changed while it was loaded; nothing of it was kept: load it again")
+
+
+def plan(files: Iterable[Source], limits: Limits) -> list[Split]:
+    """Cut the files into splits, in the order of (path, position)."""
+    splits: list[Split] = []
+    for source in files:
+        for start, stop, first_row, size in _ranges(source, limits):
+            splits.append(
+                Split(
+                    split=len(splits), file=source.file, path=source.path, format=source.format,
+                    start=start, stop=stop, first_row=first_row, bytes=size,
+                )
+            )  # fmt: skip
+    return splits
+
+
+def _ranges(source: Source, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+    if source.format == "parquet":
+        yield from _row_groups(source, limits)
+    elif source.format == "gzip":  # cannot be entered in the middle
+        yield 0, source.size, 0, source.size
+    else:
+        for start in range(0, source.size, limits.split_bytes):
+            stop = min(start + limits.split_bytes, source.size)
+            yield start, stop, 0, stop - start
+
+
+def _row_groups(source: Source, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        metadata = pyarrow.parquet.read_metadata(source.path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise LoadError(f"{source.path} is no readable Parquet file: {error}") from error
+    start, rows, first_row, size = 0, 0, 0, 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        rows += group.num_rows
+        size += group.total_byte_size
+        if size >= limits.split_bytes or i + 1 == metadata.num_row_groups:
+            yield start, i + 1, first_row, source.size * (i + 1 - start) // metadata.num_row_groups
+            start, first_row, size = i + 1, rows, 0
+
+
+def blocks(split: Split, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    """The bytes of a split of text from the first line that starts in it on, with their positions; may run past its end."""
+    try:
+        with open(split.path, "rb") as file:
+            if split.format == "gzip":
+                yield from _unpacked(split, file, limits)
+            else:
+                yield from _from_first_line(split, file, limits)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise LoadError(f"{split.path} is damaged: {error}; nothing of it was kept") from error
+    except OSError as error:
+        raise LoadError(f"cannot read {split.path}: {error.strerror}") from error
+
+
+def _from_first_line(split: Split, file: BinaryIO, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    position = max(split.start - 1, 0)
+    file.seek(position)
+    skipping = split.start > 0  # the line that is under way belongs to the split before
+    while block := file.read(limits.chunk_bytes):
+        if skipping:
+            cut = block.find(b"\n") + 1
+            skipping = cut == 0
+            position, block = position + (cut or len(block)), block[cut:] if cut else b""
+        if position >= split.stop and skipping:
+            return
+        if block:
+            yield position, block
+            position += len(block)
+
+
+def _unpacked(split: Split, file: BinaryIO, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    most = max(limits.unpacked_bytes, split.stop * limits.unpacked_ratio)
+    with gzip.GzipFile(fileobj=file) as stream:
+        while block := stream.read(limits.chunk_bytes):
+            yield position, block
+            position += len(block)
+            if position > most:
+                raise LoadError(
+                    f"{split.path} unpacks to more than {most} bytes from {split.stop}: it looks like a gzip bomb. "
+                    "If it is not, unpack it and load the plain file"
+                )

@@ -1,0 +1,258 @@
+"""A load from beginning to end: recognise, read, index, merge, or leave nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pyspark.sql import SparkSession
+
+from logstore import loads, partitions
+from logstore.errors import LoadError, ServerError
+from logstore.faults import fault
+from logstore.lines import Rules
+from logstore.pipeline import merge, read, session
+from logstore.pipeline.place import Merged
+from logstore.pipeline.progress import Progress
+from logstore.pipeline.read import Limits, Source, Split
+from logstore.pipeline.write import Job, Stage
+from logstore.statements import statements
+from logstore.store import LogStore
+
+_POLL_SECONDS = 0.25
+_TASKS_MOST = 512
+_RESULT = "split int, staged long, letters long, error string"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What a call of `load` did: the load, if there was anything to load, and the files that were loaded before."""
+
+    load: loads.Load | None
+    known: dict[str, int]  # path → the load that took the same content
+
+    @property
+    def recognised(self) -> bool:
+        """Nothing was new."""
+        return self.load is None
+
+
+def load(
+    store: LogStore,
+    paths: Iterable[str | Path],
+    *,
+    force: bool = False,
+    spark: SparkSession | None = None,
+    limits: Limits = Limits(),
+    bar: bool | None = None,
+) -> Report:
+    """Load files or folders; a file that was loaded before is left out unless forced. Nothing doubles either way."""
+    if store.database.role == "reader":
+        raise ServerError("this store was opened to read: set LOGSTORE_ROLE=operator to load")
+    files = read.sources(paths)
+    digests = read.checksums(files)
+    files = [replace(source, sha256=digests[source.path]) for source in files]
+    loads.sweep(store.database)
+    known = {} if force else _known(store, files)
+    new = [source for source in files if source.path not in known]
+    if not new:
+        return Report(load=None, known=known)
+    new = [replace(source, file=i) for i, source in enumerate(new)]
+    spark = spark or session.start(store.settings)
+    number = _run(store, new, force=force, spark=spark, limits=limits, bar=bar)
+    return Report(load=loads.get(store, number), known=known)
+
+
+def _known(store: LogStore, files: list[Source]) -> dict[str, int]:
+    with store.database.connection() as connection:
+        values = {"sha256": [source.sha256 for source in files]}
+        found = dict(connection.execute(statements("postgres", "loads")["known_files"], values).fetchall())
+    return {source.path: found[source.sha256] for source in files if source.sha256 in found}
+
+
+def _run(
+    store: LogStore, files: list[Source], *, force: bool, spark: SparkSession, limits: Limits, bar: bool | None
+) -> int:
+    # Autocommit: its session holds the lock that says that this load lives, and its figures are seen at once.
+    with store.database.connection(autocommit=True) as connection, _cancellable():
+        number = _begin(connection, files, force)
+        try:
+            fault("load.begun")
+            progress = Progress(connection, number, sum(source.size for source in files), bar=bar)
+            splits = read.plan(files, limits)
+            job = _job(store, connection, number, limits)
+            _stage(spark, job, splits, progress)
+            read.check_unchanged(files)
+            fault("load.staged")
+            finish(store, connection, number, splits, progress)
+        except BaseException as error:
+            _abandon(store, connection, number, error)
+            raise
+    return number
+
+
+def finish(
+    store: LogStore, connection: psycopg.Connection[Any], number: int, splits: list[Split], progress: Progress
+) -> None:
+    """Make what the tasks staged part of the log."""
+    tables = merge.staged(connection, number)
+    done = connection.execute("SELECT count(*) FROM load_splits WHERE load = %s", [number]).fetchone()
+    if done != (len(splits),):
+        raise LoadError(f"{done} of {len(splits)} splits are staged; nothing was loaded")
+    progress.enter("indexing")
+    merge.index(store.database, tables)
+    fault("load.indexed")
+    merge.note_names(connection, tables)
+    fault("load.named")
+    progress.enter("merging")
+
+    def mark(inside: psycopg.Connection[Any], merged: Merged) -> None:
+        progress.end()
+        _mark_done(inside, number, merged, progress.seconds)
+
+    merge.merge(store.database, number, tables, mark)
+    fault("load.merged")
+
+
+def _mark_done(connection: psycopg.Connection[Any], number: int, merged: Merged, seconds: dict[str, float]) -> None:
+    values = {
+        "load": number,
+        "rows_read": merged.inserted + merged.updated + merged.skipped + merged.dead,
+        "inserted": merged.inserted,
+        "updated": merged.updated,
+        "skipped": merged.skipped,
+        "dead": merged.dead,
+        "seconds": json.dumps(seconds),
+    }
+    if connection.execute(statements("postgres", "loads")["finish"], values).rowcount == 0:
+        raise LoadError(f"load {number} was ended by somebody else; nothing was loaded")
+
+
+def _begin(connection: psycopg.Connection[Any], files: list[Source], force: bool) -> int:
+    known = statements("postgres", "loads")
+    with connection.transaction():
+        values = {"forced": force, "bytes": sum(source.size for source in files)}
+        row = connection.execute(known["begin"], values).fetchone()
+        assert row is not None
+        columns = {
+            name: [getattr(source, name) for source in files] for name in ("file", "path", "format", "size", "sha256")
+        }
+        connection.execute(known["add_files"], {"load": row[0], **columns})
+        # Taken before anybody can see the load: a sweep at the same moment must not think it dead.
+        connection.execute(known["live_lock"], {"load": row[0]})
+    return int(row[0])
+
+
+def _job(store: LogStore, connection: psycopg.Connection[Any], number: int, limits: Limits) -> Job:
+    given = conninfo_to_dict(store.database.conninfo).get("options") or ""
+    conninfo = make_conninfo(
+        store.database.conninfo,
+        application_name=loads.application_name(number),
+        options=f"{given} -c timezone=UTC -c synchronous_commit=off".strip(),
+    )
+    rules = Rules.of(
+        store.settings,
+        partitions.read_map(connection).states,
+        now=datetime.now(UTC),
+        row_bytes=limits.row_bytes,
+        depth=limits.depth,
+    )
+    return Job(number, conninfo, rules, limits)
+
+
+def _stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress) -> None:
+    """Run the tasks in a thread, so that this one can report and be interrupted."""
+    if not splits:
+        return
+    failed: list[BaseException] = []
+    errors: list[str] = []
+    context = spark.sparkContext
+    tasks = spark.range(0, len(splits), 1, min(len(splits), _TASKS_MOST)).mapInArrow(_task(job, splits), _RESULT)
+
+    def work() -> None:
+        try:
+            context.setJobGroup(f"load {job.load}", f"load {job.load}", interruptOnCancel=True)
+            errors.extend(row.error for row in tasks.collect() if row.error)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name=f"load {job.load}", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL_SECONDS)
+            progress.read()
+    except BaseException:
+        context.cancelJobGroup(f"load {job.load}")
+        thread.join(10)
+        raise
+    if errors:
+        raise LoadError(errors[0])
+    if failed:
+        raise LoadError(f"the tasks failed: {_first_line(failed[0])}; nothing was loaded, run it again") from failed[0]
+
+
+def _task(job: Job, splits: list[Split]) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        stage = Stage(job)
+        try:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    # An error that a retry would meet again is an answer, not a failure.
+                    try:
+                        counts = stage.run(splits[number])
+                        row = {"split": number, "staged": counts.staged, "letters": counts.letters, "error": None}
+                    except LoadError as error:
+                        row = {"split": number, "staged": 0, "letters": 0, "error": str(error)}
+                    yield pyarrow.RecordBatch.from_pylist([row], schema=_RESULT_SCHEMA)
+        finally:
+            stage.close()
+
+    return run
+
+
+_RESULT_SCHEMA = pyarrow.schema(
+    [("split", pyarrow.int32()), ("staged", pyarrow.int64()), ("letters", pyarrow.int64()), ("error", pyarrow.string())]
+)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "Error" in line or "Exception" in line]
+    return (told or lines or [type(error).__name__])[-1].strip()
+
+
+def _abandon(store: LogStore, connection: psycopg.Connection[Any], number: int, error: BaseException) -> None:
+    """Leave no rows and no staging. If the server is gone too, the next load's sweep does it."""
+    cancelled = isinstance(error, (KeyboardInterrupt, SystemExit))
+    state, said = ("cancelled", "stopped by hand") if cancelled else ("failed", f"{type(error).__name__}: {error}")
+    with contextlib.suppress(psycopg.Error, ServerError):
+        loads.abandon(connection, number, state=state, error=said)
+
+
+@contextlib.contextmanager
+def _cancellable() -> Iterator[None]:
+    """While a load runs, SIGTERM is Ctrl-C: it cleans up. Only the main thread may say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
