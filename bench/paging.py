@@ -53,7 +53,7 @@ def _pages(store: LogStore, months: int, rows: int) -> Iterator[Result]:
             "deep page, 20 topics": (Selection(tenant_ids=(tenant,), topics=_topics(20)), deep),
         }
         for name, (selection, position) in chosen.items():
-            rivals = _rivals(store, connection, selection, position, deep_row)
+            rivals = _rivals(connection, selection, position, deep_row)
             yield compare(
                 Comparison(
                     name=f"{name}, {months} months",
@@ -75,10 +75,10 @@ def _product(store: LogStore, selection: Selection, position: Position | None) -
 
 
 def _rivals(
-    store: LogStore, connection: psycopg.Connection[Any], selection: Selection, position: Position | None, offset: int
+    connection: psycopg.Connection[Any], selection: Selection, position: Position | None, offset: int
 ) -> dict[str, Any]:
     asked = question("attempt", selection, position=position, ascending=False, limit=101)
-    text, values = asked.driver_sql(store.database.engine)
+    text, values = asked.sql()
     rivals: dict[str, Any] = {"same SQL by psycopg": lambda: connection.execute(text, values).fetchall()}
     if position is not None:
         seed = {"tenant": "tenant_1", "topics": list(selection.topics), "time": position.time, "id": position.id}

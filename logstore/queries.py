@@ -11,7 +11,6 @@ running. Three forms:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -21,7 +20,7 @@ from sqlalchemy import (
     ARRAY,
     ColumnElement,
     DateTime,
-    Engine,
+    Dialect,
     FromClause,
     Integer,
     Select,
@@ -31,17 +30,20 @@ from sqlalchemy import (
     bindparam,
     func,
     literal_column,
-    or_,
     select,
     true,
     tuple_,
 )
+from sqlalchemy.dialects import postgresql
 
+from logstore import filters
 from logstore.cursor import Kind, Position
 from logstore.records import Selection
 from logstore.tables import BY_KIND, destinations, tenants
 
-Interval = tuple[datetime, datetime]
+Interval = tuple[datetime | None, datetime | None]
+_WITHIN = ("within_lower", "within_upper")
+_DIALECT: Dialect = postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
 
 # With more tenants than this, a scan per tenant costs more than it saves.
 KNOWN_TENANTS_MOST = 500
@@ -67,7 +69,7 @@ class Shape:
     cursor: bool
     ascending: bool
     limit: int
-    gaps: int  # intervals that are served elsewhere
+    within: tuple[bool, bool]  # whether a lower and an upper bound of the hot stretch apply
     where: Any = None  # the filter's tree, which is hashable
 
 
@@ -78,13 +80,10 @@ class Question:
     shape: Shape
     values: dict[str, Any]
 
-    def statement(self) -> Select[Any]:
-        return page_statement(self.shape)
-
-    def driver_sql(self, engine: Engine) -> tuple[str, dict[str, Any]]:
-        """The text and values as psycopg is given them; for EXPLAIN and for measuring."""
-        state = self.statement().compile(engine).construct_expanded_state(self.values)
-        return state.statement, dict(state.parameters)
+    def sql(self) -> tuple[str, dict[str, Any]]:
+        """Text and values as psycopg is given them; sent straight to it, because SQLAlchemy's execution costs more."""
+        text, constants = page_sql(self.shape)
+        return text, {**constants, **self.values}
 
 
 def question(
@@ -94,11 +93,11 @@ def question(
     position: Position | None,
     ascending: bool,
     limit: int,
-    gaps: Sequence[Interval] = (),
+    within: Interval = (None, None),
     where: Any = None,
     tenants_known: int | None = None,
 ) -> Question:
-    """How to ask for the records of a selection beyond a position; `gaps` are left out of the answer."""
+    """How to ask for the records of a selection beyond a position, inside an interval of time."""
     given = _columns(kind, selection)
     equal = {name: values[0] for name, values in given.items() if len(values) == 1}
     several = {name: values for name, values in given.items() if len(values) > 1}
@@ -109,8 +108,7 @@ def question(
     values |= {f"each_{name}": [row[i] for row in rows] for i, name in enumerate(driving)}
     bounds = selection.time.bounds()
     values |= {f"bound_{i}": time for i, (_, time) in enumerate(bounds)}
-    for i, (lower, upper) in enumerate(gaps):
-        values |= {f"gap_{i}_lower": lower, f"gap_{i}_upper": upper}
+    values |= {name: bound for name, bound in zip(_WITHIN, within, strict=True) if bound is not None}
     if position is not None:
         values |= {"at_time": position.time, "at_id": position.id}
     shape = Shape(
@@ -123,7 +121,7 @@ def question(
         cursor=position is not None,
         ascending=ascending,
         limit=limit,
-        gaps=len(gaps),
+        within=(within[0] is not None, within[1] is not None),
         where=where,
     )
     return Question(shape, values)
@@ -167,8 +165,15 @@ def _form(
 
 
 @lru_cache(maxsize=2000)
-def page_statement(shape: Shape) -> Select[Any]:
-    """The statement of a shape; values are bound by name."""
+def page_sql(shape: Shape) -> tuple[str, dict[str, Any]]:
+    """The text of a shape, and the values that belong to it (those of its filter); the others are bound by name."""
+    compiled = _page(shape).compile(dialect=_DIALECT)
+    given = {name: value for name, value in compiled.params.items() if value is not None}
+    state = compiled.construct_expanded_state({**dict.fromkeys(compiled.params), **given})
+    return state.statement, dict(state.parameters)
+
+
+def _page(shape: Shape) -> Select[Any]:
     table = BY_KIND[shape.kind]
     if shape.form == "plain":
         return _ordered(select(*table.c).where(*_predicates(table, shape)), table, shape)
@@ -225,10 +230,11 @@ def _predicates(table: Table, shape: Shape) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [columns[name] == bindparam(f"eq_{name}", type_=Text) for name in shape.equal]
     found += [columns[name] == func.any(_array(name)) for name in shape.any_of]
     found += [_OPERATORS[op](columns.time, _moment(f"bound_{i}")) for i, op in enumerate(shape.bounds)]
-    found += [
-        or_(columns.time < _moment(f"gap_{i}_lower"), columns.time >= _moment(f"gap_{i}_upper"))
-        for i in range(shape.gaps)
-    ]
+    lower, upper = shape.within
+    found += [columns.time >= _moment("within_lower")] if lower else []
+    found += [columns.time < _moment("within_upper")] if upper else []
+    if shape.where is not None:
+        found.append(filters.to_postgres(shape.where, table))
     if shape.cursor:
         # The first half prunes months, the second is the index condition; either alone does only one of the two.
         here = tuple_(_moment("at_time"), bindparam("at_id", type_=Text))

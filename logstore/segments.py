@@ -184,9 +184,7 @@ def select_rows(
     direction = "ASC" if ascending else "DESC"
     where = " AND ".join(f"({text})" for text, _ in conditions) or "true"
     values = [value for _, found in conditions for value in found]
-    columns = ", ".join(
-        f"epoch_us({n}) AS {n}" if n in TIME_COLUMNS else f'"{n}"' for n in BY_KIND[KINDS[parent]].columns.keys()
-    )
+    columns = ", ".join(f"epoch_us({n}) AS {n}" if n in TIME_COLUMNS else f'"{n}"' for n in schema(parent).names)
     cursor = engine()
     keys = cursor.execute(
         f"SELECT file_row_number, epoch_us(time) FROM read_parquet(?, file_row_number = true) WHERE {where}"
@@ -195,13 +193,12 @@ def select_rows(
     ).fetchall()
     if not keys:
         return []
-    rows = cursor.execute(
+    return cursor.execute(
         f"SELECT {columns} FROM read_parquet(?, file_row_number = true)"
         f" WHERE time BETWEEN make_timestamptz(?) AND make_timestamptz(?) AND file_row_number IN (SELECT unnest(?))"
         f" ORDER BY file_row_number {direction}",
         [str(path), min(key[1] for key in keys), max(key[1] for key in keys), [key[0] for key in keys]],
     ).fetchall()
-    return rows
 
 
 def time_condition(operator: str, time: datetime) -> Condition:

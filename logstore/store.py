@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 import psycopg
 from psycopg.errors import CheckViolation, DiskFull
-from sqlalchemy.exc import DBAPIError
 
 from logstore import cursor, partitions
 from logstore.cursor import Kind, Position
-from logstore.errors import InvalidSelection, LogstoreError, PartitionError, ServerError, Unimplemented
+from logstore.errors import InvalidSelection, PartitionError, ServerError, Unimplemented
 from logstore.inserts import Batch, InsertReport
-from logstore.partitions import Month, MonthMap
+from logstore.partitions import Month
 from logstore.postgres import Database
-from logstore.queries import KNOWN_TENANTS_MOST, question
-from logstore.records import Attempt, Event, Page, RecordT, Selection, from_micros, to_micros
+from logstore.records import Attempt, Event, Page, Selection, from_micros, to_micros
 from logstore.settings import Settings
 from logstore.statements import statements
 from logstore.tables import RECORDS
+from logstore.tiers import Tiers
 
-T = TypeVar("T")
 LIMIT_MOST = 1000
-_RETRIES = 5  # of a page, when the map changes under it; each retry means that somebody moved a month meanwhile
 
 
 class LogStore:
@@ -35,7 +33,7 @@ class LogStore:
     def __init__(self, database: Database, settings: Settings) -> None:
         self.database = database
         self.settings = settings
-        self._map: MonthMap | None = None
+        self.tiers = Tiers(database, settings.archive)
         self._known: dict[str, set[Any]] = {"tenants": set(), "destinations": set(), "topics": set()}
         self._lock = threading.Lock()
         self._closed = False
@@ -72,7 +70,7 @@ class LogStore:
             return self._write(batch)
         except CheckViolation:
             # No month takes a row: one was detached since we looked. Look again; making it says why it may not exist.
-            self._refresh_map()
+            self.tiers.refresh()
             partitions.ensure(self.database, batch.months())
             return self._write(batch)
 
@@ -91,13 +89,13 @@ class LogStore:
 
     def _make_months(self, months: set[Month], now: datetime) -> None:
         """Make what is missing, and while at it what is needed soon."""
-        states = self._current_map().states
+        states = self.tiers.map().states
         if all(states.get(month) == "open" for month in months):
             return
         ahead = now + timedelta(days=self.settings.ahead)
         soon = {(parent, partitions.month_of(time)) for parent in ("events", "attempts") for time in (now, ahead)}
         partitions.ensure(self.database, months | {month for month in soon if month not in states})
-        self._refresh_map()
+        self.tiers.refresh()
 
     def _note_names(self, tenants: set[str], pairs: set[tuple[str, str]], topics: set[str]) -> None:
         """Write names that are new to this process: before and apart from the batch, so that no writer waits for it."""
@@ -152,29 +150,36 @@ class LogStore:
         self, event_id: str, *, tenant_id: str | None = None, destination_id: str | None = None
     ) -> Event | None:
         """The newest event of that id; with a destination only if an attempt went there."""
-        known = statements("postgres", "store")
-        values = {"id": event_id, "tenant": tenant_id, "destination": destination_id}
-        name = "retrieve_event" if destination_id is None else "retrieve_event_sent_to"
-        return self._one(Event, known[name], values)
+        for event in self.tiers.lookup("event", event_id):
+            if tenant_id is not None and event.tenant_id != tenant_id:
+                continue
+            if destination_id is None:
+                return cast("Event", event)
+            if self._was_sent(event, destination_id):
+                return cast("Event", replace(event, destination_id=destination_id))
+        return None
 
     def retrieve_attempt(self, attempt_id: str, *, tenant_id: str | None = None) -> Attempt | None:
         """The newest attempt of that id."""
-        known = statements("postgres", "store")
-        return self._one(Attempt, known["retrieve_attempt"], {"id": attempt_id, "tenant": tenant_id})
+        found = self.tiers.lookup("attempt", attempt_id)
+        return next((a for a in found if tenant_id is None or a.tenant_id == tenant_id), None)
+
+    def _was_sent(self, event: Event, destination_id: str) -> bool:
+        sent = Selection(tenant_ids=(event.tenant_id,), event_ids=(event.id,), destination_ids=(destination_id,))
+        return bool(self.list_attempt(sent, limit=1).data)
 
     def _list(
         self, kind: Kind, selection: Selection, *, limit: int, next: str | None, prev: str | None, order: str
     ) -> Page[Any]:
         _check_page(selection, limit, next, prev, order)
-        if selection.where is not None:
-            raise Unimplemented("where= is not there yet: select by tenant, destination, topic, status and time")
         backward = prev is not None
         token = prev if backward else next
         position = None if token is None else cursor.decode(kind, token)
         ascending = (order == "asc") != backward
-        rows = self._rows(kind, selection, position=position, ascending=ascending, limit=limit + 1)
-        more = len(rows) > limit
-        data = tuple(reversed(rows[:limit]) if backward else rows[:limit])
+        found = self.tiers.page(kind, selection, position=position, ascending=ascending, limit=limit + 1)
+        more = len(found.records) > limit
+        turned = slice(None, None, -1 if backward else 1)
+        data, tiers = tuple(found.records[:limit][turned]), tuple(found.tiers[:limit][turned])
         newer, older = _neighbours(kind, data, position=position, backward=backward, more=more, order=order)
 
         def turn(**where: str) -> Page[Any]:
@@ -184,69 +189,12 @@ class LogStore:
             data=data,
             next=older,
             prev=newer,
-            tiers=("hot",) * len(data),
+            tiers=tiers,
+            warnings=tuple(found.warnings),
             order=order,
             kind=cast("type[Any]", RECORDS[kind]),
             turn=turn,
         )
-
-    def _rows(
-        self, kind: Kind, selection: Selection, *, position: Position | None, ascending: bool, limit: int
-    ) -> list[Any]:
-        asked = question(
-            kind,
-            selection,
-            position=position,
-            ascending=ascending,
-            limit=limit,
-            tenants_known=None if selection.tenant_ids else self._count_tenants(),
-        )
-
-        def read() -> list[Any]:
-            with self.database.reading.connect() as connection:
-                return list(connection.execute(asked.statement(), asked.values).cursor.fetchall())
-
-        return cast("list[Any]", RECORDS[kind]._rows(self._read(read)))
-
-    def _count_tenants(self) -> int:
-        """How many tenants there are, as far as it matters; many stay many, so that is asked once."""
-        if len(self._known["tenants"]) > KNOWN_TENANTS_MOST:
-            return len(self._known["tenants"])
-        known = statements("postgres", "store")["count_tenants"]
-        return int(self._read(lambda: self._fetch(known, {"most": KNOWN_TENANTS_MOST + 1}))[0][0])
-
-    def _one(self, record: type[RecordT], statement: str, values: dict[str, Any]) -> RecordT | None:
-        if any(isinstance(value, str) and "\x00" in value for value in values.values()):
-            return None  # no stored text holds a NUL, and PostgreSQL would refuse to look
-        rows = self._read(lambda: self._fetch(statement, values))
-        return record._rows(rows)[0] if rows else None
-
-    def _fetch(self, statement: str, values: dict[str, Any]) -> list[Any]:
-        with self.database.reading.connect() as connection:
-            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-            return driver.execute(statement, values).fetchall()
-
-    def _read(self, read: Callable[[], T]) -> T:
-        """Read, once more if the connection turned out to be dead: the server may have been restarted."""
-        try:
-            return read()
-        except (DBAPIError, psycopg.OperationalError) as error:
-            lost = error.connection_invalidated if isinstance(error, DBAPIError) else True
-            if not lost or isinstance(error, psycopg.errors.QueryCanceled):
-                raise
-            self.database.engine.dispose()
-            return read()
-
-    # The map of months
-
-    def _current_map(self) -> MonthMap:
-        return self._map or self._refresh_map()
-
-    def _refresh_map(self) -> MonthMap:
-        with self.database.reading.connect() as connection:
-            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-            self._map = partitions.read_map(driver)
-        return self._map
 
 
 def _environment() -> dict[str, str]:
@@ -289,6 +237,3 @@ def _just_past(position: Position, *, up: bool) -> Position:
         return Position(from_micros(to_micros(position.time) + 1), "")
     except OverflowError:  # the end of the year 9999; nothing can be stored there
         return position
-
-
-__all__ = ["InsertReport", "LogStore", "LogstoreError"]

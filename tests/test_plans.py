@@ -70,7 +70,7 @@ def _filled(server: EmbeddedServer, months: int) -> LogStore:
 def explain(store: LogStore, kind: Kind, selection: Selection, position: Position | None = None) -> Plan:
     """The plan that the store's own statement gets when it is prepared with a generic plan, and what running it cost."""
     asked = question(kind, selection, position=position, ascending=False, limit=LIMIT + 1, tenants_known=11)
-    text, parameters = asked.driver_sql(store.database.engine)
+    text, parameters = asked.sql()
     names: list[str] = []
 
     def number(match: re.Match[str]) -> str:

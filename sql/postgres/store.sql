@@ -43,32 +43,14 @@ INSERT INTO topics (name) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING
 -- name: note_destinations
 INSERT INTO destinations (tenant_id, destination_id) SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING
 
--- name: retrieve_event
--- Materialized, so that the planner looks the id up in each month instead of walking time backwards to find it.
-WITH found AS MATERIALIZED (
-    SELECT id, tenant_id, destination_id, time, topic, eligible_for_retry, data, metadata
-    FROM events WHERE id = %(id)s
-)
-SELECT * FROM found WHERE %(tenant)s::text IS NULL OR tenant_id = %(tenant)s ORDER BY time DESC LIMIT 1
+-- name: find_event
+-- All of them, unordered: with ORDER BY and LIMIT the planner might walk time backwards instead of looking the id up.
+SELECT id, tenant_id, destination_id, time, topic, eligible_for_retry, data, metadata FROM events WHERE id = %(id)s
 
--- name: retrieve_event_sent_to
-WITH found AS MATERIALIZED (
-    SELECT id, tenant_id, %(destination)s::text AS destination_id, time, topic, eligible_for_retry, data, metadata
-    FROM events WHERE id = %(id)s
-)
-SELECT * FROM found
-WHERE (%(tenant)s::text IS NULL OR tenant_id = %(tenant)s)
-  AND EXISTS (SELECT FROM attempts a
-              WHERE a.event_id = %(id)s AND a.destination_id = %(destination)s AND a.tenant_id = found.tenant_id)
-ORDER BY time DESC LIMIT 1
-
--- name: retrieve_attempt
-WITH found AS MATERIALIZED (
-    SELECT id, event_id, tenant_id, destination_id, topic, status, time, attempt_number, manual, code, response_data,
-           event_time, eligible_for_retry, event_data, event_metadata
-    FROM attempts WHERE id = %(id)s
-)
-SELECT * FROM found WHERE %(tenant)s::text IS NULL OR tenant_id = %(tenant)s ORDER BY time DESC LIMIT 1
+-- name: find_attempt
+SELECT id, event_id, tenant_id, destination_id, topic, status, time, attempt_number, manual, code, response_data,
+       event_time, eligible_for_retry, event_data, event_metadata
+FROM attempts WHERE id = %(id)s
 
 -- name: count_tenants
 SELECT count(*) FROM (SELECT FROM tenants LIMIT %(most)s) AS counted

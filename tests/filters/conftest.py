@@ -1,0 +1,54 @@
+"""The engines that the filter tests compare."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import duckdb
+import psycopg
+import pytest
+from sqlalchemy import Connection, create_engine
+
+from tests.filters.engines import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def filter_connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A connection to PostgreSQL with the two tables of the filter tests, empty."""
+    dsn = os.environ.get("LOGSTORE_TEST_DSN") or request.getfixturevalue("server").dsn()
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn))
+    with engine.connect() as connection:
+        for table in TABLES.values():
+            table.create(connection)
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
