@@ -81,3 +81,10 @@ def _totals(address: str, query: Query, lower: datetime, upper: datetime) -> dic
 @st.cache_data(ttl=60, max_entries=200, show_spinner=False)
 def _ranking(address: str, query: Query, lower: datetime, upper: datetime, by: str) -> pandas.DataFrame:
     return measures.ranking(store(), Selection.from_query(query), Window(lower, upper), by=by)
+
+
+def forget() -> None:
+    """Drop the store and every answer; for tests, which change what is asked."""
+    _open.clear()
+    for kept in (_names, _extent, _histogram, _totals, _ranking):
+        kept.clear()

@@ -97,7 +97,7 @@ def _attempts(frame: Frame, delivery: Delivery) -> None:
     """The attempts as tabs, the newest chosen, or the one of the URL."""
     attempts = list(delivery.attempts)
     labels = {
-        a.id: f"{'✓' if a.status == 'success' else '✗'} {a.attempt_number} · {a.code or 'none'}" for a in attempts
+        a.id: f"{'✅' if a.status == 'success' else '❌'} {a.attempt_number} · {a.code or 'none'}" for a in attempts
     }
     opened = next((a for a in attempts if a.id == frame.view.open), attempts[-1])
     key = f"answer {delivery.destination_id}"

@@ -24,8 +24,8 @@ _LABELS = {"tenant_ids": "Tenant", "destination_ids": "Destination", "topics": "
 def filters(frame: Frame, fields: Sequence[str]) -> None:
     """A menu for each of these fields of the selection, and the way to clear them."""
     selection = frame.view.selection
-    for column, field in zip(st.columns(len(fields)), fields, strict=True):
-        with column:
+    with st.container(horizontal=True, gap="small"):
+        for field in fields:
             if field == "status":
                 _status(frame)
             else:
@@ -57,6 +57,7 @@ def _any_of(frame: Frame, field: str, label: str, known: list[str]) -> None:
         args=(field,),
         accept_new_options=True,
         placeholder="any" if known else "paste one",
+        width=215,
     )
 
 

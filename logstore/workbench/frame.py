@@ -68,7 +68,7 @@ def frame(page: str, *, range_: bool = True) -> Frame:
         st.stop()
     found = Frame(page, view)
     st.html(_STYLE)
-    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(page, anchor=False, width="content")
         if range_:
             _range(found)
@@ -135,7 +135,7 @@ def plain(text: str) -> str:
 
 def _range(found: Frame) -> None:
     view = found.view
-    with st.container(horizontal=True, width="content", gap="small", vertical_alignment="bottom"):
+    with st.container(horizontal=True, width="content", gap="small", vertical_alignment="center"):
         st.segmented_control(
             "Time range",
             options=list(times.RANGES),

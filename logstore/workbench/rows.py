@@ -83,5 +83,5 @@ def outcomes_of(page: Page[Any]) -> dict[tuple[str, str], str]:
 
 
 def _outcome(tried: int, reached: int) -> str:
-    mark = "✓ delivered to" if tried == reached else "✗ reached"
+    mark = "✅ delivered to" if tried == reached else "❌ reached"
     return f"{mark} {reached} of {tried}"

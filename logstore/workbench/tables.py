@@ -14,7 +14,7 @@ from logstore.records import Attempt, Event
 from logstore.workbench import deliveries, texts
 from logstore.workbench.frame import Frame
 
-STATUS = {"success": "✓ success", "failed": "✗ failed"}
+STATUS = {"success": "✅ success", "failed": "❌ failed"}
 Record = Event | Attempt
 
 
@@ -46,8 +46,8 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
     },
     "attempt": {
         "time": _TIME,
-        "status": Column("outcome", lambda attempt, _: STATUS[attempt.status], 95),
-        "code": Column("code", lambda attempt, _: attempt.code or "none", 140),
+        "status": Column("outcome", lambda attempt, _: STATUS[attempt.status], 105),
+        "code": Column("code", lambda attempt, _: attempt.code or "none", 135),
         "number": Column(
             "try", lambda attempt, _: _number(attempt), 70, help="which attempt; by hand where it says so"
         ),
@@ -68,7 +68,7 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
 }
 DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "event": ("time", "id", "outcome", "tenant", "topic", "data"),
-    "attempt": ("time", "status", "code", "said", "number", "event", "destination", "tenant", "topic"),
+    "attempt": ("time", "status", "code", "event", "said", "number", "destination", "tenant", "topic"),
 }
 # Of an event's list only: what became of it takes a look at its attempts.
 OUTCOME = Column("outcome", lambda event, _: "", 190, help="destinations reached, of those that were tried")
@@ -95,7 +95,7 @@ def table(
     columns = known(kind)
     found = {name: [columns[name].say(record, frame) for record in records] for name in names}
     if "outcome" in found:
-        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "○ never attempted") for r in records]
+        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "⚪ never attempted") for r in records]
     return pandas.DataFrame(found, columns=list(names))
 
 

@@ -1,0 +1,67 @@
+"""Event: the permalink, and what became of it, in words."""
+
+from __future__ import annotations
+
+import logstore
+from logstore import Attempt, Event
+from tests.pages.conftest import Show, param, run, said
+
+
+def test_a_failed_delivery_is_explained_in_words(show: Show) -> None:
+    app = show("Event", id="evt_001")
+    words = said(app).replace("\\", "")
+    assert "2 destinations: 1 delivered, 1 failing." in words
+    assert "Delivered after 1 attempt" in words
+    assert "Failing after 1 attempt" in words
+    assert "503: said 503" in words
+
+
+def test_an_event_that_nobody_tried_says_so(show: Show) -> None:
+    assert "Never attempted" in said(show("Event", id="evt_000"))
+
+
+def test_payload_and_metadata_are_trees(show: Show) -> None:
+    shown = [tree.value for tree in show("Event", id="evt_001").json]
+    assert any('"number": 1' in tree for tree in shown)
+    assert any('"region": "eu"' in tree for tree in shown)
+
+
+def test_the_event_can_be_copied_as_json_sql_and_python(show: Show) -> None:
+    copies = [code.value for code in show("Event", id="evt_001").code]
+    assert any('"attempts"' in code for code in copies)
+    assert any("SELECT * FROM events" in code for code in copies)
+    assert any("retrieve_event('evt_001'" in code for code in copies)
+
+
+def test_the_attempt_of_the_link_is_the_one_that_is_open(show: Show) -> None:
+    app = show("Event", id="evt_002", open="att_002_d-late_1")
+    assert app.segmented_control(key="answer d-late").value == "att_002_d-late_1"
+
+
+def test_an_unknown_id_is_a_sentence_with_a_next_step(show: Show) -> None:
+    assert "No event has this id" in said(show("Event", id="evt_nobody"))
+    assert "Paste" in said(show("Event"))
+
+
+def test_another_tenants_event_is_not_shown(show: Show) -> None:
+    assert "No event has this id" in said(show("Event", id="evt_001", tenant="globex"))
+
+
+def test_the_id_box_finds_events_and_attempts_by_their_whole_id(show: Show) -> None:
+    app = show("Attempts", tenant_ids="acme")
+    app.text_input(key="find").set_value("  att_003_d-bad_1 ").run()
+    assert param(app, "id") == ["evt_003"]
+    assert param(app, "open") == ["att_003_d-bad_1"]
+    missing = show("Attempts")
+    missing.text_input(key="find").set_value("evt_00").run()
+    assert "Nothing in the log has this id" in said(missing)
+
+
+def test_an_event_without_its_own_row_is_shown_from_its_attempts(workbench, dsn: str, now) -> None:  # type: ignore[no-untyped-def]
+    event = Event(id="evt_gone", tenant_id="acme", time=now, topic="t", data={"kept": "inside"})
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many([], [Attempt.of(event, id="att_1", destination_id="d", status="success", time=now)])
+    workbench(dsn)
+    app = run("Event", id="evt_gone")
+    assert "own row is not in the log" in said(app)
+    assert any("inside" in tree.value for tree in app.json)
