@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -17,6 +18,9 @@ import logstore
 from logstore.embedded import EmbeddedServer
 from logstore.postgres import Database
 from logstore.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile(
     "logstore",
@@ -119,3 +123,13 @@ def any_store_module(request: pytest.FixtureRequest) -> Iterator[logstore.LogSto
     server = request.getfixturevalue("server" if request.param == 18 else "server_15")
     with logstore.open(new_database(server), role="operator") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def spark(short_folder: Path) -> Iterator[SparkSession]:
+    """The Spark session of this run; it takes seconds to start, so it is started once and only when a test asks."""
+    from logstore.pipeline import session
+
+    started = session.start(Settings(home=short_folder, spark_master="local[2]"))
+    yield started
+    started.stop()
