@@ -37,7 +37,7 @@ class Letter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some lines: `table` has number (its own rows from 0), position, line (the text), deep (maybe nested too deep)."""
+    """Some lines: `table` has number (its own rows from 0), position, line (the text), doubtful."""
 
     table: pyarrow.Table
     lines: int  # counted, with blank and rejected ones
@@ -67,7 +67,7 @@ def _text_chunks(split: Split, limits: Limits) -> Iterator[Chunk]:
             message = f"the row is larger than {limits.row_bytes} bytes"
             letter = Letter.of(position, seen + 1, data[: limits.raw_bytes], "oversize", message)
             chunk = Chunk(
-                _table(numpy.empty(0, numpy.int64), pyarrow.array([], pyarrow.string()), None), 1, None, [letter]
+                line_table(numpy.empty(0, numpy.int64), pyarrow.array([], pyarrow.string()), None), 1, None, [letter]
             )
         else:
             chunk = _chunk(data, position, seen, limits, stop)
@@ -131,11 +131,11 @@ def _chunk(data: bytes, position: int, seen: int, limits: Limits, stop: int | No
                 Letter.of(position + int(offsets[place]), seen + place + 1, raw, "malformed", "the row is not UTF-8")
             )
         rows = rows[~numpy.isin(rows, bad)]
-    deep = _many_brackets(characters[: offsets[-1]], ends, limits.depth)
+    doubtful = _doubtful(characters[: offsets[-1]], ends, limits.depth)
     starts = offsets[:-1].astype(numpy.int64) + position
     if len(rows) < count:
-        text, deep, starts = text.take(pyarrow.array(rows)), deep[rows], starts[rows]
-    return Chunk(_table(starts, text, deep), count, rows + seen + 1, letters)
+        text, doubtful, starts = text.take(pyarrow.array(rows)), doubtful[rows], starts[rows]
+    return Chunk(line_table(starts, text, doubtful), count, rows + seen + 1, letters)
 
 
 def _decoded(binary: pyarrow.Array) -> tuple[pyarrow.Array, list[int]]:
@@ -150,29 +150,39 @@ def _decoded(binary: pyarrow.Array) -> tuple[pyarrow.Array, list[int]]:
     return pyarrow.array(texts, pyarrow.string()), bad
 
 
-def _many_brackets(characters: numpy.ndarray[Any, Any], ends: numpy.ndarray[Any, Any], most: int) -> Any:
-    """Which lines have more opening brackets than levels are allowed: only those can be nested too deep."""
+def _doubtful(characters: numpy.ndarray[Any, Any], ends: numpy.ndarray[Any, Any], depth: int) -> Any:
+    """Which lines must be looked at one by one, as far as bytes can tell.
+
+    Those with more opening brackets than levels are allowed, because only they can be nested too deep; and those with nine
+    digits before a point: together with seven behind it, which the statement allows, a double may not hold the number.
+    """
     opening = numpy.flatnonzero((characters & 0xDF) == 0x5B)  # [ and { differ in one bit
     line = numpy.searchsorted(ends, opening, side="right")
-    deep = numpy.zeros(len(ends), dtype=bool)
-    deep[line[most:][line[most:] == line[: max(len(line) - most, 0)]]] = True
-    return deep
+    doubtful = numpy.zeros(len(ends), dtype=bool)
+    doubtful[line[depth:][line[depth:] == line[: max(len(line) - depth, 0)]]] = True
+    points = numpy.flatnonzero(characters == 0x2E)
+    for back in (1, 5, 9, 2, 3, 4, 6, 7, 8):  # few survive the first three
+        points = points[points >= back]
+        points = points[characters[points - back] - 0x30 < 10]
+    doubtful[numpy.searchsorted(ends, points, side="right")] = True
+    return doubtful
 
 
-def _deep(text: pyarrow.Array, most: int) -> Any:
+def doubtful_lines(text: pyarrow.Array, depth: int) -> Any:
+    """The same for an array of lines."""
     _, offsets, data = text.buffers()
     ends = numpy.frombuffer(offsets, numpy.int32)[text.offset + 1 : text.offset + 1 + len(text)]
-    return _many_brackets(numpy.frombuffer(data or b"", numpy.uint8), ends, most)
+    return _doubtful(numpy.frombuffer(data or b"", numpy.uint8), ends, depth)
 
 
-def _table(positions: Any, text: pyarrow.Array, deep: Any) -> pyarrow.Table:
+def line_table(positions: Any, text: pyarrow.Array, doubtful: Any) -> pyarrow.Table:
     count = len(text)
     return pyarrow.table(
         {
             "number": pyarrow.array(numpy.arange(count, dtype=numpy.int64)),
             "position": pyarrow.array(positions, pyarrow.int64()),
             "line": text,
-            "deep": pyarrow.array(numpy.zeros(count, dtype=bool) if deep is None else deep),
+            "doubtful": pyarrow.array(numpy.zeros(count, dtype=bool) if doubtful is None else doubtful),
         }
     )
 
@@ -188,7 +198,7 @@ def _parquet_chunks(split: Split, limits: Limits) -> Iterator[Chunk]:
                 lines = _as_lines(connection, batch)
                 positions = numpy.arange(position, position + len(lines), dtype=numpy.int64)
                 position += len(lines)
-                yield Chunk(_table(positions, lines, _deep(lines, limits.depth)), 0)
+                yield Chunk(line_table(positions, lines, doubtful_lines(lines, limits.depth)), 0)
     except (pyarrow.ArrowException, OSError) as error:
         raise LoadError(f"{split.path} cannot be read: {error}; nothing of it was kept") from error
     finally:
@@ -205,7 +215,7 @@ def _as_lines(connection: duckdb.DuckDBPyConnection, batch: pyarrow.RecordBatch)
             column = column.cast(pyarrow.string())
         columns[name] = column
     connection.register("rows", pyarrow.table(columns))
-    lines = connection.execute(statements("duckdb", "pipeline")["rows_to_lines"]).to_arrow_table()["line"]
+    lines = connection.execute(statements("duckdb", "pipeline")["rows_to_lines"]).to_arrowline_table()["line"]
     return pyarrow.concat_arrays(lines.chunks) if lines.num_chunks else pyarrow.array([], pyarrow.string())
 
 

@@ -94,9 +94,9 @@ class Transform:
     def _one_by_one(self, chunk: Chunk, numbers: list[int]) -> tuple[list[Group], list[Letter]]:
         rows: dict[tuple[Kind, date], list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
         letters = []
-        for number in numbers:
-            text = chunk.text(number)
-            if not text.strip():
+        texts = pyarrow.compute.ascii_trim_whitespace(chunk.table["line"].take(pyarrow.array(numbers, pyarrow.int64())))
+        for number, text in zip(numbers, texts.to_pylist(), strict=True):
+            if not text:
                 continue
             try:
                 row = lines.parse(text, self.rules)
