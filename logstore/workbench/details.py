@@ -62,7 +62,9 @@ def facts(known: Mapping[str, str]) -> None:
     """Names and values, as text whatever they hold."""
     with st.container(horizontal=True, gap="medium"):
         for name, value in known.items():
-            st.markdown(f":gray[{name}]  \n{texts.markdown(value, 1500)}", width="content")
+            with st.container(width="content", gap=None):
+                st.caption(name, width="content")
+                st.text(value[:1500], width="content")
 
 
 def tree(value: Any, *, name: str) -> None:

@@ -59,7 +59,7 @@ def read(event_id: str, tenant_id: str | None) -> tuple[Event | None, list[Attem
 
 def _head(frame: Frame, event: Event, found: list[Delivery]) -> None:
     icon = deliveries.worst_icon(found)
-    st.subheader(f"{icon} {texts.markdown(deliveries.summary(found))}", anchor=False)
+    st.subheader(f"{icon} {deliveries.summary(found)}", anchor=False)
     facts = {
         "event": event.id,
         "tenant": event.tenant_id,
@@ -78,8 +78,11 @@ def _delivery(frame: Frame, event: Event, delivery: Delivery) -> None:
     opened = frame.view.open
     with st.container(border=True):
         left, right = st.columns([4, 1], vertical_alignment="center")
-        words = f"{delivery.icon} **{delivery.state.capitalize()}** at {texts.markdown(delivery.destination_id)}"
-        left.markdown(f"{words}  \n{texts.markdown(delivery.words, 400)}")
+        with left, st.container(gap=None):
+            with st.container(horizontal=True, gap="xsmall"):
+                st.markdown(f"{delivery.icon} **{delivery.state.capitalize()}** at", width="content")
+                st.text(delivery.destination_id[:200], width="content")
+            st.text(delivery.words)
         selection = Selection(tenant_ids=(event.tenant_id,), destination_ids=(delivery.destination_id,))
         pairs = [*frame.view.carried(), *selection.to_query()]
         right.page_link(

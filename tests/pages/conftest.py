@@ -119,7 +119,17 @@ def run(page: str, **params: str | list[str]) -> AppTest:
 
 def said(app: AppTest) -> str:
     """All the sentences of a page."""
-    parts = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error, *app.success, *app.title, *app.subheader]
+    parts = [
+        *app.markdown,
+        *app.text,
+        *app.caption,
+        *app.info,
+        *app.warning,
+        *app.error,
+        *app.success,
+        *app.title,
+        *app.subheader,
+    ]
     return "\n".join(str(part.value) for part in parts)
 
 
