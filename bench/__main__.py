@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.measure import Result
 
-CASES = ("paging", "insert")
+CASES = ("paging", "insert", "export")
 _RESULTS = Path(__file__).parent / "results"
 
 

@@ -118,7 +118,7 @@ def ensure(database: Database, wanted: Iterable[Month]) -> None:
     with database.connection(autocommit=True) as connection:
         for parent, month in sorted(set(wanted)):
             with connection.transaction():
-                _lock(connection, parent, month)
+                lock(connection, parent, month)
                 _ensure_one(connection, parent, month)
 
 
@@ -180,8 +180,8 @@ def close(database: Database, name: str) -> None:
     """Make a month read-only, so that its export has no race with inserts."""
     parent, month = parse_name(name)
     with database.connection() as connection:
-        _lock(connection, parent, month)
-        state = _require(connection, parent, month)
+        lock(connection, parent, month)
+        state = state_of(connection, parent, month)
         if state in ("cold", "purged"):
             raise not_open(parent, month, state)
         if state == "open":
@@ -193,13 +193,76 @@ def reopen(database: Database, name: str) -> None:
     """Make a closed month writable again."""
     parent, month = parse_name(name)
     with database.connection() as connection:
-        _lock(connection, parent, month)
-        state = _require(connection, parent, month)
+        lock(connection, parent, month)
+        state = state_of(connection, parent, month)
         if state in ("cold", "purged"):
             raise not_open(parent, month, state)
         if state == "closed":
             _guard(connection, name, "DISABLE")
             note(connection, parent, month, "open")
+            # What was exported may now grow stale; it was never more than a copy of this table.
+            connection.execute(
+                statements("postgres", "partitions")["retire_segments"], {"parent": parent, "month": month}
+            )
+
+
+def detach(database: Database, name: str) -> None:
+    """Take the table of a cold month out of its parent without stopping anybody; it stays for undo."""
+    parent, month = parse_name(name)
+    with database.connection(autocommit=True) as connection:
+        if state_of(connection, parent, month) != "cold":
+            raise PartitionError(f"{name} is not cold: export and flip it before it is detached")
+        connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT))
+        attached, pending = _attachment(connection, parent, name)
+        alter = sql.SQL("ALTER TABLE {} DETACH PARTITION {} ").format(sql.Identifier(parent), sql.Identifier(name))
+        if pending:  # an earlier detach was interrupted half-way
+            connection.execute(alter + sql.SQL("FINALIZE"))
+        elif attached:
+            add_bounds_check(connection, name, month)
+            connection.execute(alter + sql.SQL("CONCURRENTLY"))
+
+
+def attach_again(database: Database, name: str) -> None:
+    """Serve a cold month from its table again, closed as it was; the map turns back in the same moment."""
+    parent, month = parse_name(name)
+    with database.connection(autocommit=True) as connection:
+        if _attachment(connection, parent, name)[1]:
+            alter = sql.SQL("ALTER TABLE {} DETACH PARTITION {} FINALIZE")
+            connection.execute(alter.format(sql.Identifier(parent), sql.Identifier(name)))
+        with connection.transaction():
+            lock(connection, parent, month)
+            if state_of(connection, parent, month) not in ("cold", "purged"):
+                return
+            if not _attachment(connection, parent, name)[0]:
+                attach(connection, parent, month)
+            _guard(connection, name, "ENABLE")
+            note(connection, parent, month, "closed")
+
+
+def drop(database: Database, name: str) -> None:
+    """Give up the table of a cold month; only its segments remain."""
+    parent, month = parse_name(name)
+    with database.connection() as connection:
+        lock(connection, parent, month)
+        state = state_of(connection, parent, month)
+        if state == "purged":
+            return
+        if state != "cold" or _attachment(connection, parent, name)[0]:
+            raise PartitionError(f"{name} is {state} or still attached: flip and detach it before it is purged")
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
+        note(connection, parent, month, "purged")
+
+
+def table_exists(connection: psycopg.Connection[Any], name: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
+
+
+def _attachment(connection: psycopg.Connection[Any], parent: str, name: str) -> tuple[bool, bool]:
+    """Whether the table is part of its parent, and whether a detach of it is pending."""
+    row = connection.execute(
+        statements("postgres", "partitions")["attachment"], {"parent": parent, "name": name}
+    ).fetchone()
+    return (False, False) if row is None else (True, bool(row[0]))
 
 
 def _guard(connection: psycopg.Connection[Any], name: str, switch: str) -> None:
@@ -229,17 +292,20 @@ def not_open(parent: str, month: date, state: str) -> PartitionError:
     )
 
 
-def _require(connection: psycopg.Connection[Any], parent: str, month: date) -> str:
+def state_of(connection: psycopg.Connection[Any], parent: str, month: date, *, missing: str | None = None) -> str:
+    """The state of a month; one that is not on the map is refused unless `missing` says how to call it."""
     values = {"parent": parent, "month": month}
     row = connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone()
     if row is None:
+        if missing is not None:
+            return missing
         raise PartitionError(
             f"there is no partition {partition_name(parent, month)}; see `python -m logstore partitions`"
         )
     return str(row[0])
 
 
-def _lock(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+def lock(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
     connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(_LOCK_TIMEOUT))
     name = partition_name(parent, month)
     connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})

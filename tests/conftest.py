@@ -118,10 +118,12 @@ def any_store(request: pytest.FixtureRequest, open_store: Callable[..., logstore
 
 
 @pytest.fixture(scope="module", params=[18, 15], ids=["pg18", "pg15"])
-def any_store_module(request: pytest.FixtureRequest) -> Iterator[logstore.LogStore]:
+def any_store_module(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[logstore.LogStore]:
     """One store for all examples of a property, on each version; the examples empty it themselves."""
     server = request.getfixturevalue("server" if request.param == 18 else "server_15")
-    with logstore.open(new_database(server), role="operator") as opened:
+    with logstore.open(new_database(server), role="operator", home=tmp_path_factory.mktemp("home")) as opened:
         yield opened
 
 

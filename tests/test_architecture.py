@@ -27,6 +27,7 @@ ORDER = [
     "lines",
     "loads",
     "segments",
+    "sealing",
     "queries",
     "tiers",
     "metrics",

@@ -90,6 +90,17 @@ def test_partitions_lists_months_with_their_state(store: LogStore, run: Any) -> 
     assert "events_2026_03" in run("partitions")[1]
 
 
+def test_a_month_goes_to_the_archive_and_comes_back(store: LogStore, run: Any) -> None:
+    store.insert_many(attempts=[attempt(f"a{n}", time=START + timedelta(seconds=n)) for n in range(5)])
+    assert len(json.loads(run("export", "attempts_2026_03", "--rows", "2", "--flip", "--json")[1])) == 3
+    assert json.loads(run("list", "attempts", "--json")[1])["tiers"] == ["cold"] * 5
+    assert run("verify")[:2] == (0, "every segment is good\n")
+    assert run("reconcile")[:2] == (0, "folder and catalog agree\n")
+    assert len(json.loads(run("compact", "attempts_2026_03", "--json")[1])) == 1
+    assert run("restore", "attempts_2026_03")[:2] == (0, "attempts_2026_03 is open again\n")
+    assert json.loads(run("list", "attempts", "--json")[1])["tiers"] == ["hot"] * 5
+
+
 def test_doctor_says_ok_or_what_to_do(run: Any) -> None:
     code, out, _ = run("doctor", "--json")
     findings = {f["name"]: f for f in json.loads(out)}

@@ -35,7 +35,7 @@ _WORDS = {
 _HINTS = (
     (r"'", "a text stands in double quotes; single quotes are for the keys of a path, such as data.'request-id'"),
     (r"==", "write a single ="),
-    (r">", "write !="),  # the second half of <>
+    (r">", "unequal is !="),  # the second half of <>
     (r"!", "write not"),
     (r"&", "write and"),
     (r"\|", "write or"),

@@ -44,3 +44,11 @@ WHERE months.state IS DISTINCT FROM EXCLUDED.state
 
 -- name: guard_exists
 SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%(name)s) AND tgname = 'refuse_write')
+
+-- name: attachment
+SELECT i.inhdetachpending FROM pg_inherits i
+WHERE i.inhparent = to_regclass(%(parent)s) AND i.inhrelid = to_regclass(%(name)s)
+
+-- name: retire_segments
+UPDATE segments SET state = 'retired', note = 'the month was reopened', changed = now()
+WHERE parent = %(parent)s AND month = %(month)s AND state IN ('sealed', 'quarantined')

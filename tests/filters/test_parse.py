@@ -112,7 +112,7 @@ def test_a_list_of_one_is_an_equality_and_values_count_once() -> None:
         ('status = "a\\"', 10, "not closed"),
         ("status = 'failed'", 10, "double quotes"),
         ('status == "a"', 8, "single ="),
-        ('status <> "a"', 9, "found '>'"),
+        ('status <> "a"', 9, "unequal is !="),
         ('status = "a" && id = "b"', 14, "write and"),
         ('status = "a" || id = "b"', 14, "write or"),
         ("data.x = null", 10, "exists"),

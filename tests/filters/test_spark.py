@@ -39,7 +39,7 @@ def agree(spark: SparkSession, kind: str, rows: list[tuple[Any, ...]], trees: Se
 
 def test_every_value_with_many_comparisons(spark: SparkSession, filter_connection: Connection) -> None:
     rows = fill(filter_connection, "event", [cases.event_row(document) for document in cases.DOCUMENTS_OF_ONE_KEY])
-    texts = [f"{'not ' if at % 2 else ''}data.k {text}" for at, text in enumerate(cases.comparisons()[::5])]
+    texts = [f"{'not ' if at % 2 else ''}data.k {text}" for at, text in enumerate(cases.comparisons()[::8])]
     agree(spark, "event", rows, [parse(text, "event") for text in texts])
 
 

@@ -1,0 +1,143 @@
+"""Writing a segment's file, and proving from the file that it holds what went in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from logstore.errors import ArchiveError
+from logstore.faults import fault
+from logstore.records import from_micros, to_micros
+from logstore.segments import ROW_GROUP, SCHEMA_VERSION, Checksum, Segment, same_checksum, schema
+
+_FOOTER = b"logstore.segment"
+_TIMES = ("min_time", "max_time")
+
+
+def location(parent: str, month: date, base_offset: int, segment_id: str) -> str:
+    return f"{parent}/{month:%Y-%m}/{base_offset:020d}-{segment_id}.parquet"
+
+
+def write(archive: Path, draft: Segment, tables: Iterable[pa.Table]) -> Segment:
+    """Write the rows of a draft under a temporary name, make them durable, and only then give the file its name.
+
+    The checksum is of the rows as they came, not as they were written; `check` compares the two.
+    """
+    path = draft.path(archive)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    checksum = Checksum(draft.parent)
+    edges: list[tuple[datetime, str]] = []
+    with pq.ParquetWriter(temporary, schema(draft.parent), compression="zstd", compression_level=3) as writer:
+        for table in tables:
+            checksum.add(table)
+            edges += [_edge(table, 0), _edge(table, -1)]
+            edges[1:-1] = []
+            writer.write_table(table, row_group_size=ROW_GROUP)
+        segment = replace(
+            draft,
+            end_offset=draft.base_offset + checksum.rows,
+            rows=checksum.rows,
+            checksum=checksum.text,
+            min_time=edges[0][0],
+            max_time=edges[-1][0],
+            min_id=edges[0][1],
+            max_id=edges[-1][1],
+        )
+        writer.add_key_value_metadata({_FOOTER: json.dumps(_to_footer(segment))})
+    fault("export.written")
+    _sync(temporary)
+    temporary.rename(path)
+    _sync(path.parent)
+    fault("export.renamed")
+    return replace(segment, bytes=path.stat().st_size, sha256=sha256(path))
+
+
+def check(archive: Path, segment: Segment) -> None:
+    """Read the whole file again and compare; ArchiveError says what differs."""
+    path = segment.path(archive)
+    if not path.exists():
+        raise ArchiveError("its file is missing")
+    if sha256(path) != segment.sha256:
+        raise ArchiveError("its bytes have changed since it was sealed")
+    found = read_footer(archive, path)
+    for name in ("parent", "month", "rows", "base_offset", "end_offset", "min_time", "max_time", "min_id", "max_id"):
+        if getattr(found, name) != getattr(segment, name):
+            raise ArchiveError(f"its footer says {name} {getattr(found, name)}, the catalog {getattr(segment, name)}")
+    again = Checksum(segment.parent)
+    again.add_file(path)
+    if again.rows != segment.rows or not same_checksum(again.text, segment.checksum):
+        raise ArchiveError(f"its rows differ from what was written ({again.text} instead of {segment.checksum})")
+
+
+def read_footer(archive: Path, path: Path) -> Segment:
+    """The segment that a file's own footer describes."""
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+        fields: dict[str, Any] = json.loads(metadata[_FOOTER])
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise ArchiveError(f"{path.name} is no segment of ours ({type(error).__name__})") from error
+    for name in _TIMES:
+        fields[name] = from_micros(fields[name])
+    fields["month"] = date.fromisoformat(fields["month"])
+    return Segment(**fields, location=str(path.relative_to(archive)), bytes=path.stat().st_size, sha256=sha256(path))
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def new_draft(parent: str, month: date, base_offset: int, segment_id: str, replaces: Iterable[str] = ()) -> Segment:
+    """A segment of which only its place is known."""
+    return Segment(
+        segment_id=segment_id,
+        parent=parent,
+        month=month,
+        base_offset=base_offset,
+        end_offset=base_offset,
+        rows=0,
+        bytes=0,
+        sha256="",
+        checksum="",
+        min_time=None,
+        max_time=None,
+        min_id=None,
+        max_id=None,
+        location=location(parent, month, base_offset, segment_id),
+        schema_version=SCHEMA_VERSION,
+        replaces=list(replaces),
+        state="writing",
+    )
+
+
+def _to_footer(segment: Segment) -> dict[str, Any]:
+    known = ("segment_id", "parent", "month", "base_offset", "end_offset", "rows", "checksum", "min_time", "max_time",
+             "min_id", "max_id", "schema_version", "replaces")  # fmt: skip
+    fields = {name: value for name, value in asdict(segment).items() if name in known}
+    for name in _TIMES:
+        fields[name] = to_micros(fields[name])
+    fields["month"] = segment.month.isoformat()
+    return fields
+
+
+def _edge(table: pa.Table, row: int) -> tuple[datetime, str]:
+    micros = table.column("time").cast(pa.int64())[row].as_py()
+    return from_micros(micros), table.column("id")[row].as_py()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
