@@ -215,7 +215,7 @@ def _as_lines(connection: duckdb.DuckDBPyConnection, batch: pyarrow.RecordBatch)
             column = column.cast(pyarrow.string())
         columns[name] = column
     connection.register("rows", pyarrow.table(columns))
-    lines = connection.execute(statements("duckdb", "pipeline")["rows_to_lines"]).to_arrowline_table()["line"]
+    lines = connection.execute(statements("duckdb", "pipeline")["rows_to_lines"]).to_arrow_table()["line"]
     return pyarrow.concat_arrays(lines.chunks) if lines.num_chunks else pyarrow.array([], pyarrow.string())
 
 

@@ -177,7 +177,10 @@ def _stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progres
     failed: list[BaseException] = []
     errors: list[str] = []
     context = spark.sparkContext
-    tasks = spark.range(0, len(splits), 1, min(len(splits), _TASKS_MOST)).mapInArrow(_task(job, splits), _RESULT)
+    # Small files share tasks, because a task costs connections; large splits do not, so that none waits for another.
+    large = sum(split.bytes for split in splits) // max(job.limits.split_bytes // 2, 1)
+    parallel = min(len(splits), max(2 * context.defaultParallelism, large), _TASKS_MOST)
+    tasks = spark.range(0, len(splits), 1, parallel).mapInArrow(_task(job, splits), _RESULT)
 
     def work() -> None:
         try:

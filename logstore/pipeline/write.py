@@ -22,6 +22,7 @@ from pgpq.encoders import StringEncoderBuilder
 from pgpq.schema import Jsonb
 from psycopg import sql
 
+from logstore import lines
 from logstore.cursor import Kind
 from logstore.errors import LoadError
 from logstore.faults import fault
@@ -143,11 +144,19 @@ class Stage:
             yield group.positions
         except _REFUSALS as error:
             if len(group.rows) == 1:
-                said = error.diag.message_primary or str(error)
-                letters.append(letter(chunk, group.numbers[0].as_py(), "refused", f"PostgreSQL refuses it: {said}"))
+                letters.append(self._refused(chunk, group.numbers[0].as_py(), error))
                 return
             for half in _halves(group):
                 yield from self._copy(split, chunk, half, letters)
+
+    def _refused(self, chunk: Chunk, number: int, error: psycopg.Error) -> Letter:
+        """What the columnwise path let pass, NaN for one, has a reason of its own; else PostgreSQL's words are the reason."""
+        try:
+            lines.parse(chunk.text(number), self.job.rules)
+        except lines.Rejected as rejected:
+            return letter(chunk, number, rejected.reason, str(rejected))
+        said = error.diag.message_primary or str(error)
+        return letter(chunk, number, "refused", f"PostgreSQL refuses it: {said}")
 
     def _keep(self, split: Split, letters: list[Letter], counts: Counts) -> None:
         if not letters:

@@ -13,7 +13,7 @@ import psycopg
 
 import logstore
 
-START = datetime(2026, 1, 30, tzinfo=UTC)
+START = datetime(2026, 1, 31, tzinfo=UTC)
 
 # Every column of every row, order-free: md5 of the row's text, summed in two lanes.
 _CHECKSUM = """
