@@ -60,7 +60,7 @@ def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:
 
 def facts(known: Mapping[str, str]) -> None:
     """Names and values, as text whatever they hold."""
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, gap="small"):
         for name, value in known.items():
             with st.container(width="content", gap=None):
                 st.caption(name, width="content")

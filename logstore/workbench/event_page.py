@@ -77,17 +77,15 @@ def _delivery(frame: Frame, event: Event, delivery: Delivery) -> None:
     """One destination: its state in words, and each attempt's answer."""
     opened = frame.view.open
     with st.container(border=True):
-        left, right = st.columns([4, 1], vertical_alignment="center")
-        with left, st.container(gap=None):
-            with st.container(horizontal=True, gap="xsmall"):
+        selection = Selection(tenant_ids=(event.tenant_id,), destination_ids=(delivery.destination_id,))
+        pairs = grouped([*frame.view.carried(), *selection.to_query()])
+        with st.container(gap=None):
+            with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
                 st.markdown(f"{delivery.icon} **{delivery.state.capitalize()}** at", width="content")
                 st.text(delivery.destination_id[:200], width="content")
+                st.space("stretch")
+                st.page_link(frames.PAGES["Destinations"][0], label="This destination", icon="🎯", query_params=pairs)
             st.text(delivery.words)
-        selection = Selection(tenant_ids=(event.tenant_id,), destination_ids=(delivery.destination_id,))
-        pairs = [*frame.view.carried(), *selection.to_query()]
-        right.page_link(
-            frames.PAGES["Destinations"][0], label="This destination", icon="🎯", query_params=grouped(pairs)
-        )
         if delivery.attempts:
             chosen = any(attempt.id == opened for attempt in delivery.attempts)
             count = len(delivery.attempts)

@@ -57,7 +57,7 @@ def _any_of(frame: Frame, field: str, label: str, known: list[str]) -> None:
         args=(field,),
         accept_new_options=True,
         placeholder="any" if known else "paste one",
-        width=215,
+        width=195,
     )
 
 

@@ -34,7 +34,7 @@ _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topic
 
 # Streamlit leaves a hand's breadth around a wide page; tables need it.
 _STYLE = """<style>
-[data-testid="stMainBlockContainer"] { padding: 3.6rem 2rem 3rem 2rem; }
+[data-testid="stMainBlockContainer"] { padding: 4.2rem 2rem 3rem 2rem; }
 [data-testid="stSidebarHeader"] { height: 2.2rem; margin: 0; }
 </style>"""
 

@@ -40,29 +40,17 @@ def _numbers(frame: Frame, window: Window) -> None:
     tried, failed = counted["attempts"], counted["failed"]
     fates = cached.histogram("event", Selection(), window, frame.zone).groupby("outcome")["count"].sum()
     missed, never = int(fates["not delivered"]), int(fates["never attempted"])
-    columns = st.columns(5)
-    columns[0].metric("Events published", f"{counted['events']:,}", border=True)
-    columns[1].metric(
-        "Attempts",
-        f"{tried:,}",
-        border=True,
-        help=f"to {counted['destinations']:,} destinations",
-    )
-    columns[2].metric(
-        "Attempts that succeeded",
-        f"{1 - failed / tried:.1%}" if tried else "none tried",
-        border=True,
-        help=f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed",
-    )
-    columns[3].metric(
-        "Events not delivered",
-        f"{missed:,}",
-        border=True,
-        help="events of this range with a destination that no attempt has reached so far",
-    )
-    columns[4].metric(
-        "Events never attempted", f"{never:,}", border=True, help="events of this range that no destination took"
-    )
+    succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
+    numbers = {
+        "Events published": (f"{counted['events']:,}", None),
+        "Attempts": (f"{tried:,}", f"to {counted['destinations']:,} destinations of {counted['tenants']:,} tenants"),
+        "Attempts that succeeded": (succeeded, f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed"),
+        "Events not delivered": (f"{missed:,}", "of this range, with a destination that no attempt has reached so far"),
+        "Events never attempted": (f"{never:,}", "of this range, that no destination took"),
+    }
+    with st.container(horizontal=True, gap="small"):
+        for label, (number, help_) in numbers.items():
+            st.metric(label, number, border=True, help=help_, width=207)
 
 
 def _failing(frame: Frame, window: Window) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from logstore.workbench import times
 from logstore.workbench.frame import Frame
+from logstore.workbench.tables import LINK
 
 _HEADINGS = {"tenant_id": "tenant", "destination_id": "destination"}
 
@@ -19,12 +20,13 @@ def ranking(frame: Frame, ranked: pandas.DataFrame, *, key: str, follow: Callabl
     """The table; `follow` is called with the row whose tenant or destination was clicked."""
     ids = [name for name in _HEADINGS if name in ranked]
     leading = ids[-1]
-    shown = ranked[[*ids, "attempts", "failed", "rate", "codes"]].copy()
+    shown = ranked[[*ids, "failed", "rate", "attempts", "codes"]].copy()
     shown["last_success"] = [_when(frame, time, "none in the range") for time in ranked["last_success"]]
     shown["last_failure"] = [_when(frame, time, "none in the range") for time in ranked["last_failure"]]
+    shown[leading] = [f"{LINK} {name}" for name in shown[leading]]
     config: dict[str, Any] = {name: st.column_config.TextColumn(_HEADINGS[name], width=140) for name in ids}
     config[leading] = st.column_config.ButtonColumn(
-        _HEADINGS[leading], type="tertiary", key=f"{key} click", alignment="left", width=230
+        _HEADINGS[leading], type="tertiary", key=f"{key} click", alignment="left", width=250
     )
     config |= {
         "attempts": st.column_config.NumberColumn("attempts", format="localized", width=90),

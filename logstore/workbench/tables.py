@@ -16,6 +16,7 @@ from logstore.workbench.frame import Frame
 
 STATUS = {"success": "✅ success", "failed": "❌ failed"}
 Record = Event | Attempt
+LINK = ":material/link:"  # a button in a table looks like text; this says that it leads somewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class Column:
 
 
 _TIME = Column("time", lambda record, frame: frame.show(record.time), 185)
-_TENANT = Column("tenant", lambda record, _: record.tenant_id, 160, True, "click: only this tenant")
+_TENANT = Column("tenant", lambda record, _: record.tenant_id, 175, True, "click: only this tenant")
 _TOPIC = Column("topic", lambda record, _: record.topic, 150)
 
 COLUMNS: dict[Kind, dict[str, Column]] = {
     "event": {
         "time": _TIME,
-        "id": Column("event", lambda event, _: event.id, 230, True, "click: what became of it"),
+        "id": Column("event", lambda event, _: event.id, 250, True, "click: what became of it"),
         "tenant": _TENANT,
         "topic": _TOPIC,
         "retry": Column("may be retried", lambda event, _: "yes" if event.eligible_for_retry else "no", 100),
@@ -53,10 +54,10 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
         ),
         "tenant": _TENANT,
         "destination": Column(
-            "destination", lambda attempt, _: attempt.destination_id, 230, True, "click: only this destination"
+            "destination", lambda attempt, _: attempt.destination_id, 250, True, "click: only this destination"
         ),
         "event": Column(
-            "event", lambda attempt, _: attempt.event_id, 230, True, "click: the event and all its attempts"
+            "event", lambda attempt, _: attempt.event_id, 250, True, "click: the event and all its attempts"
         ),
         "topic": _TOPIC,
         "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 185),
@@ -93,10 +94,15 @@ def table(
 ) -> pandas.DataFrame:
     """The records as text, a column per name."""
     columns = known(kind)
-    found = {name: [columns[name].say(record, frame) for record in records] for name in names}
+    found = {name: [_said(columns[name], record, frame) for record in records] for name in names}
     if "outcome" in found:
         found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "⚪ never attempted") for r in records]
     return pandas.DataFrame(found, columns=list(names))
+
+
+def _said(column: Column, record: Record, frame: Frame) -> Any:
+    text = column.say(record, frame)
+    return f"{LINK} {text}" if column.leads_on else text
 
 
 def config(frame: Frame, kind: Kind, names: Sequence[str], key: str) -> dict[str, Any]:

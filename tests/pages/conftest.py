@@ -14,6 +14,7 @@ from logstore import Attempt, Event
 from logstore.embedded import EmbeddedServer
 from logstore.settings import ROOT
 from logstore.workbench import cached
+from logstore.workbench.tables import LINK
 from tests.conftest import new_database
 
 Show = Callable[..., AppTest]
@@ -135,7 +136,12 @@ def said(app: AppTest) -> str:
 
 def rows(app: AppTest, place: int = -1) -> list[dict[str, object]]:
     """The rows of a table on the page, the last one unless told otherwise."""
-    return app.dataframe[place].value.to_dict("records")
+    listed = app.dataframe[place].value.to_dict("records")
+    return [{name: _bare(value) for name, value in row.items()} for row in listed]
+
+
+def _bare(value: object) -> object:
+    return value.removeprefix(f"{LINK} ") if isinstance(value, str) else value
 
 
 def param(app: AppTest, name: str) -> list[str]:
