@@ -1,0 +1,149 @@
+"""DuckDB with the views `events` and `attempts` over the archive's files, on request with the hot months beside them."""
+
+from __future__ import annotations
+
+import glob
+import warnings
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+import duckdb
+import pyarrow as pa
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from logstore import partitions, segments
+from logstore.errors import InvalidSelection
+from logstore.records import rfc3339
+from logstore.segments import Segment
+from logstore.store import LogStore
+from logstore.tables import JSON_COLUMNS, PARENTS
+from logstore.tiers import Map
+
+Tiers = Literal["cold", "both"]
+_HOT = ("open", "closed")
+_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.int32(): "INTEGER",
+    pa.bool_(): "BOOLEAN",
+    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Archive:
+    """The segments that can be read, and a sentence about each that cannot: never a silent gap."""
+
+    segments: tuple[Segment, ...]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, store: LogStore, known: Map, tiers: Tiers = "cold") -> Archive:
+        """The archive of one map. With both tiers, a month that is exported but still hot is PostgreSQL's to serve."""
+        readable: list[Segment] = []
+        missing: list[Segment] = []
+        for month, listed in sorted(known.segments.items()):
+            if tiers == "both" and known.states.get(month) in _HOT:
+                continue
+            for segment in listed:
+                there = segment.state == "sealed" and segment.path(store.settings.archive).is_file()
+                (readable if there else missing).append(segment)
+        return cls(segments=tuple(readable), warnings=tuple(map(_hole, missing)))
+
+
+def read_archive(store: LogStore) -> Archive:
+    """The archive as the catalog lists it now."""
+    return Archive.of(store, store.tiers.steadily(lambda _, known: known))
+
+
+def connect(store: LogStore, *, tiers: Tiers = "cold") -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection of your own with the views `events` and `attempts`; parameters, DataFrames and Arrow are DuckDB's.
+
+    JSON columns are text: `data->>'$.amount'` reads a field. With tiers="both" the hot months are copied in as they are now.
+    A segment that cannot be read is warned about.
+    """
+    connection, missing = open_views(store, tiers)
+    for warning in missing:
+        warnings.warn(warning, stacklevel=2)
+    return connection
+
+
+def open_views(store: LogStore, tiers: Tiers) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
+    """A new DuckDB with the views, and what is missing from them."""
+    if tiers not in ("cold", "both"):
+        raise InvalidSelection(f"tiers is {tiers!r}; it must be 'cold' or 'both'")
+
+    def make(_: object, known: Map) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
+        archive = Archive.of(store, known, tiers)
+        connection = views_of(store, archive)
+        if tiers == "both":
+            for parent in PARENTS:
+                cold = sorted(m for (p, m), state in known.states.items() if p == parent and state not in _HOT)
+                _copy_hot(store, connection, parent, cold)
+                both = connection.sql(f"SELECT * FROM cold_{parent} UNION ALL SELECT * FROM hot_{parent}")
+                both.create_view(parent, replace=True)
+        return connection, archive.warnings
+
+    return store.tiers.steadily(make)
+
+
+def views_of(store: LogStore, archive: Archive) -> duckdb.DuckDBPyConnection:
+    """A new DuckDB whose views are over these segments."""
+    connection = duckdb.connect(
+        config={
+            "autoinstall_known_extensions": "false",
+            "temp_directory": str(store.settings.home / "tmp"),
+        }
+    )
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # cursors do not inherit a session's
+    connection.execute("SET parquet_metadata_cache = true")  # sealed files do not change
+    for parent in PARENTS:
+        files = [str(s.path(store.settings.archive)) for s in archive.segments if s.parent == parent]
+        if files:
+            connection.read_parquet([glob.escape(file) for file in files]).create_view(f"cold_{parent}")
+        else:  # an empty list of files has no columns
+            connection.execute(f"CREATE TABLE cold_{parent} ({column_types(parent)})")
+        connection.sql(f"SELECT * FROM cold_{parent}").create_view(parent)
+    return connection
+
+
+def column_types(parent: str) -> str:
+    """The columns of a table's segments as DuckDB declares them."""
+    return ", ".join(f'"{field.name}" {_TYPES[field.type]}' for field in segments.schema(parent))
+
+
+def _copy_hot(store: LogStore, connection: duckdb.DuckDBPyConnection, parent: str, cold: list[date]) -> None:
+    """Stream the rows that PostgreSQL serves, as Arrow; those of cold months are in the files already."""
+    from adbc_driver_postgresql import dbapi
+
+    columns = [
+        sql.SQL("{}::text").format(sql.Identifier(name)) if name in JSON_COLUMNS else sql.Identifier(name)
+        for name in segments.schema(parent).names
+    ]
+    hot = [
+        sql.SQL("NOT (time >= {} AND time < {})").format(*map(sql.Literal, partitions.month_bounds(month)))
+        for month in cold
+    ]
+    query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(", ").join(columns), sql.Identifier(parent), sql.SQL(" AND ").join([sql.SQL("true"), *hot])
+    )
+    options = "-c timezone=UTC -c default_transaction_read_only=on -c jit=off"
+    with (
+        dbapi.connect(make_conninfo(store.database.conninfo, options=options)) as postgres,
+        postgres.cursor() as cursor,
+    ):
+        cursor.execute(query.as_string())
+        connection.execute(f"CREATE TABLE hot_{parent} ({column_types(parent)})")
+        connection.register("incoming", cursor.fetch_record_batch())
+        connection.execute(f"INSERT INTO hot_{parent} SELECT * FROM incoming")
+        connection.unregister("incoming")
+
+
+def _hole(segment: Segment) -> str:
+    between = " to ".join(rfc3339(t) for t in (segment.min_time, segment.max_time) if t)
+    why = "it is quarantined" if segment.state == "quarantined" else "its file is gone"
+    return (
+        f"{segment.rows} {segment.parent} from {between} cannot be read: segment {segment.segment_id}: {why};"
+        " see `python -m logstore verify`"
+    )
