@@ -56,12 +56,19 @@ def browser() -> Iterator[playwright.Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: playwright.Browser, request: pytest.FixtureRequest) -> Iterator[playwright.Page]:
-    """A fresh window; a test that fails leaves a screenshot, one that reaches outside or runs a script fails."""
+@pytest.fixture(scope="session")
+def window(browser: playwright.Browser) -> Iterator[playwright.BrowserContext]:
+    """One profile for all tests: Streamlit's own files are fetched once, sessions live in pages."""
     context = browser.new_context(viewport={"width": 1440, "height": 1400}, timezone_id="Europe/Berlin")
     context.set_default_timeout(SECONDS * 1000)
-    page = context.new_page()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(window: playwright.BrowserContext, request: pytest.FixtureRequest) -> Iterator[playwright.Page]:
+    """A fresh page, kept as a screenshot; one that reaches outside or runs a script fails its test."""
+    page = window.new_page()
     outside: list[str] = []
     dialogs: list[str] = []
     page.on("request", lambda r: outside.append(r.url) if not r.url.startswith(_INSIDE) else None)
@@ -69,7 +76,7 @@ def page(browser: playwright.Browser, request: pytest.FixtureRequest) -> Iterato
     yield page
     SCREENSHOTS.mkdir(exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{re.sub(r'[^a-z_]', '_', request.node.name)[:80]}.png")
-    context.close()
+    page.close()
     assert not outside, f"the page asked the network for {outside[:3]}"
     assert not dialogs, f"a script ran: {dialogs[:3]}"
 
