@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from logstore import ddl
 from logstore.errors import PartitionError
 from logstore.postgres import Database
 from logstore.statements import statements
@@ -140,9 +141,8 @@ def _ensure_one(connection: psycopg.Connection[Any], parent: str, month: date) -
 
 def make_table(connection: psycopg.Connection[Any], parent: str, name: str, *, including: str = "ALL") -> None:
     """A table shaped like its parent, with the parent's indexes and statistics unless told otherwise."""
-    make = sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING {})")
     try:
-        connection.execute(make.format(sql.Identifier(name), sql.Identifier(parent), sql.SQL(including)))
+        connection.execute(ddl.make(parent, name, including))
     except psycopg.errors.DuplicateTable as error:
         raise PartitionError(
             f"the table {name} exists but is not part of {parent}: attach it, rename it or drop it, then try again"
@@ -153,27 +153,17 @@ def attach(connection: psycopg.Connection[Any], parent: str, month: date) -> Non
     """Make the month's table part of its parent; its own CHECK spares PostgreSQL the scan."""
     name = partition_name(parent, month)
     add_bounds_check(connection, name, month)
-    lower, upper = month_bounds(month)
-    connection.execute(
-        sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})").format(
-            sql.Identifier(parent), sql.Identifier(name), _literal(lower), _literal(upper)
-        )
-    )
+    connection.execute(ddl.attach(parent, name, *month_bounds(month)))
 
 
 def add_bounds_check(connection: psycopg.Connection[Any], name: str, month: date, *, check: str | None = None) -> None:
     """The CHECK that lets ATTACH trust the table; ours, because newer versions leave none after a detach."""
-    lower, upper = month_bounds(month)
     check = check or f"{name}_bounds"
     found = connection.execute(
         "SELECT FROM pg_constraint WHERE conrelid = to_regclass(%s) AND conname = %s", [name, check]
     ).fetchone()
     if found is None:
-        connection.execute(
-            sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK (time >= {} AND time < {})").format(
-                sql.Identifier(name), sql.Identifier(check), _literal(lower), _literal(upper)
-            )
-        )
+        connection.execute(ddl.check(name, check, *month_bounds(month)))
 
 
 def close(database: Database, name: str) -> None:
@@ -212,31 +202,33 @@ def detach(database: Database, name: str) -> None:
     with database.connection(autocommit=True) as connection:
         if state_of(connection, parent, month) != "cold":
             raise PartitionError(f"{name} is not cold: export and flip it before it is detached")
-        connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT))
+        polite(connection)
         attached, pending = _attachment(connection, parent, name)
-        alter = sql.SQL("ALTER TABLE {} DETACH PARTITION {} ").format(sql.Identifier(parent), sql.Identifier(name))
         if pending:  # an earlier detach was interrupted half-way
-            connection.execute(alter + sql.SQL("FINALIZE"))
+            connection.execute(ddl.detach(parent, name, finalize=True))
         elif attached:
             add_bounds_check(connection, name, month)
-            connection.execute(alter + sql.SQL("CONCURRENTLY"))
+            connection.execute(ddl.detach(parent, name))
 
 
 def attach_again(database: Database, name: str) -> None:
-    """Serve a cold month from its table again, closed as it was; the map turns back in the same moment."""
+    """Serve a month from its table again: a cold one closed as it was, in the moment in which the map turns back.
+
+    A month that never left, but whose table somebody detached, is put back as it is: its rows are nowhere else.
+    """
     parent, month = parse_name(name)
     with database.connection(autocommit=True) as connection:
+        connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT))
         if _attachment(connection, parent, name)[1]:
-            alter = sql.SQL("ALTER TABLE {} DETACH PARTITION {} FINALIZE")
-            connection.execute(alter.format(sql.Identifier(parent), sql.Identifier(name)))
+            connection.execute(ddl.detach(parent, name, finalize=True))
         with connection.transaction():
             lock(connection, parent, month)
-            if state_of(connection, parent, month) not in ("cold", "purged"):
-                return
+            state = state_of(connection, parent, month)
             if not _attachment(connection, parent, name)[0]:
                 attach(connection, parent, month)
-            _guard(connection, name, "ENABLE")
-            note(connection, parent, month, "closed")
+            if state in ("cold", "purged"):
+                _guard(connection, name, "ENABLE")
+                note(connection, parent, month, "closed")
 
 
 def drop(database: Database, name: str) -> None:
@@ -249,7 +241,7 @@ def drop(database: Database, name: str) -> None:
             return
         if state != "cold" or _attachment(connection, parent, name)[0]:
             raise PartitionError(f"{name} is {state} or still attached: flip and detach it before it is purged")
-        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
+        connection.execute(ddl.drop(name))
         note(connection, parent, month, "purged")
 
 
@@ -266,17 +258,11 @@ def _attachment(connection: psycopg.Connection[Any], parent: str, name: str) -> 
 
 
 def _guard(connection: psycopg.Connection[Any], name: str, switch: str) -> None:
-    """Switch the trigger that refuses writes; dropping it instead would need an exclusive lock."""
-    table = sql.Identifier(name)
+    """Switch the trigger that refuses writes."""
     exists = connection.execute(statements("postgres", "partitions")["guard_exists"], {"name": name}).fetchone()
     if exists == (False,):
-        connection.execute(
-            sql.SQL(
-                "CREATE TRIGGER refuse_write BEFORE INSERT OR UPDATE OR DELETE ON {}"
-                " FOR EACH ROW EXECUTE FUNCTION refuse_write()"
-            ).format(table)
-        )
-    connection.execute(sql.SQL("ALTER TABLE {} {} TRIGGER refuse_write").format(table, sql.SQL(switch)))
+        connection.execute(ddl.guard(name))
+    connection.execute(ddl.switch_guard(name, switch))
 
 
 def note(connection: psycopg.Connection[Any], parent: str, month: date, state: str) -> None:
@@ -305,7 +291,13 @@ def state_of(connection: psycopg.Connection[Any], parent: str, month: date, *, m
     return str(row[0])
 
 
+def polite(connection: psycopg.Connection[Any]) -> None:
+    """Give up rather than queue: everybody behind a waiting ALTER TABLE waits too."""
+    connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT))
+
+
 def lock(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+    """Hold a month until the end of the transaction: one change of its state or tables at a time."""
     connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(_LOCK_TIMEOUT))
     name = partition_name(parent, month)
     connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})
@@ -317,10 +309,6 @@ def _parse_bounds(text: str) -> tuple[datetime, datetime]:
         raise PartitionError(f"a partition has bounds that logstore did not make: {text}")
     lower, upper = (datetime.fromisoformat(bound) for bound in match.groups())
     return lower, upper
-
-
-def _literal(time: datetime) -> sql.Literal:
-    return sql.Literal(f"{time:%Y-%m-%d %H:%M:%S}+00")
 
 
 def _driver(pooled: Any) -> psycopg.Connection[Any]:

@@ -96,12 +96,16 @@ def question(
     within: Interval = (None, None),
     where: Any = None,
     tenants_known: int | None = None,
+    field_index: bool = False,
 ) -> Question:
-    """How to ask for the records of a selection beyond a position, inside an interval of time."""
+    """How to ask for the records of a selection beyond a position, inside an interval of time.
+
+    `field_index` says that the filter names an indexed field of the one topic that is asked for.
+    """
     given = _columns(kind, selection)
     equal = {name: values[0] for name, values in given.items() if len(values) == 1}
     several = {name: values for name, values in given.items() if len(values) > 1}
-    form, driving = _form(kind, equal, several, tenants_known)
+    form, driving = ("plain", ()) if field_index else _form(kind, equal, several, tenants_known)
     values: dict[str, Any] = {f"eq_{name}": value for name, value in equal.items() if name not in driving}
     values |= {f"any_{name}": list(v) for name, v in several.items() if name not in driving}
     rows = list(itertools.product(*(given[name] for name in driving)))

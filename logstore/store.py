@@ -12,9 +12,10 @@ from typing import Any, Self, cast
 import psycopg
 from psycopg.errors import CheckViolation, DiskFull
 
-from logstore import cursor, partitions
+from logstore import cursor, fields, partitions
 from logstore.cursor import Kind, Position
 from logstore.errors import InvalidSelection, PartitionError, ServerError, Unimplemented
+from logstore.explain import Explanation, explain
 from logstore.inserts import Batch, InsertReport
 from logstore.partitions import Month
 from logstore.postgres import Database
@@ -67,12 +68,20 @@ class LogStore:
         self._make_months(batch.months(), now)
         self._note_names(*batch.names())
         try:
-            return self._write(batch)
+            report = self._write(batch)
         except CheckViolation:
             # No month takes a row: one was detached since we looked. Look again; making it says why it may not exist.
             self.tiers.refresh()
             partitions.ensure(self.database, batch.months())
-            return self._write(batch)
+            report = self._write(batch)
+        self._note_fields(batch)
+        return report
+
+    def _note_fields(self, batch: Batch) -> None:
+        """After the batch and apart from it: its rows are shared by all writers, who would wait for each other."""
+        with self.database.transaction() as connection:
+            connection.execute("SET LOCAL synchronous_commit = off")  # losing a look at a batch loses no record
+            fields.note(connection, batch.events, batch.attempts)
 
     def _write(self, batch: Batch) -> InsertReport:
         try:
@@ -163,6 +172,10 @@ class LogStore:
         """The newest attempt of that id."""
         found = self.tiers.lookup("attempt", attempt_id)
         return next((a for a in found if tenant_id is None or a.tenant_id == tenant_id), None)
+
+    def explain(self, selection: Selection = Selection(), kind: Kind = "attempt") -> Explanation:
+        """What the engines would do for a page of this selection; nothing is run."""
+        return explain(self.tiers, selection, kind)
 
     def _was_sent(self, event: Event, destination_id: str) -> bool:
         sent = Selection(tenant_ids=(event.tenant_id,), event_ids=(event.id,), destination_ids=(destination_id,))

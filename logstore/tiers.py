@@ -17,12 +17,12 @@ import psycopg
 import pyarrow as pa
 from sqlalchemy.exc import DBAPIError
 
-from logstore import filters, partitions, segments
+from logstore import fields, filters, partitions, segments
 from logstore.cursor import Kind, Position
 from logstore.errors import ArchiveError
 from logstore.partitions import Month
 from logstore.postgres import Database, loads
-from logstore.queries import KNOWN_TENANTS_MOST, Interval, question
+from logstore.queries import KNOWN_TENANTS_MOST, Interval, Question, question
 from logstore.records import Selection, from_micros, rfc3339
 from logstore.segments import Condition, Segment
 from logstore.statements import statements
@@ -166,7 +166,22 @@ class Tiers:
         ascending: bool,
         limit: int,
     ) -> list[Any]:
-        asked = question(
+        asked = self.ask(connection, kind, selection, where, within, position, ascending, limit)
+        return list(RECORDS[kind]._rows(connection.execute(*asked.sql()).fetchall()))
+
+    def ask(
+        self,
+        connection: psycopg.Connection[Any],
+        kind: Kind,
+        selection: Selection,
+        where: Any,
+        within: Interval,
+        position: Position | None,
+        ascending: bool,
+        limit: int,
+    ) -> Question:
+        """How PostgreSQL is asked, given what is known of tenants and indexed fields."""
+        return question(
             kind,
             selection,
             position=position,
@@ -175,8 +190,8 @@ class Tiers:
             within=within,
             where=where,
             tenants_known=self._count_tenants(connection, selection),
+            field_index=where is not None and fields.served(connection, selection.topics, where) is not None,
         )
-        return list(RECORDS[kind]._rows(connection.execute(*asked.sql()).fetchall()))
 
     def _count_tenants(self, connection: psycopg.Connection[Any], selection: Selection) -> int | None:
         """How many tenants there are, as far as it matters for this selection; many stay many, so that is asked once."""
@@ -323,6 +338,11 @@ def _reach(selection: Selection, position: Position | None, ascending: bool) -> 
     lowers = [t for t in (time.gte, time.gt, position.time if position and ascending else None) if t]
     uppers = [t for t in (time.lte, time.lt, position.time if position and not ascending else None) if t]
     return max(lowers, default=None), min(uppers, default=None)
+
+
+def reachable(segment: Segment, selection: Selection) -> bool:
+    """Whether a segment can hold anything of a selection, by the catalog's times."""
+    return _meets(segment.min_time, segment.max_time, *_reach(selection, None, False))
 
 
 def _meets(first: datetime | None, last: datetime | None, lower: datetime | None, upper: datetime | None) -> bool:

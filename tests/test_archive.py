@@ -351,9 +351,9 @@ def test_a_detach_that_was_interrupted_is_finished_by_running_again(store: LogSt
     make_cold(store, MONTH, depth="cold")
     with store.database.connection() as reader:
         reader.execute("SELECT count(*) FROM attempts")
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            with store.database.connection(autocommit=True) as connection:
-                connection.execute("SET lock_timeout = '200ms'")
+        with store.database.connection(autocommit=True) as connection:
+            connection.execute("SET lock_timeout = '200ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
                 connection.execute(f"ALTER TABLE attempts DETACH PARTITION {MONTH} CONCURRENTLY")
         assert len(store.list_attempt()) == 5
     assert {p.name: p.pending for p in partitions.inventory(store.database)}[MONTH]

@@ -116,7 +116,8 @@ SCENARIOS: list[tuple[str, Kind, Selection, str]] = [
      "tenant_id_destination_id_time_id_idx"),
     ("attempts, status", "attempt", Selection(tenant_ids=("big",), status="failed"), "tenant_id_status_time_id_idx"),
     ("attempts, topic", "attempt", Selection(tenant_ids=("big",), topics=("t2",)), "tenant_id_topic_time_id_idx"),
-    ("attempts, topics", "attempt", Selection(tenant_ids=("big",), topics=("t2", "t4", "t6")), "tenant_id_topic_time_id_idx"),
+    ("attempts, topics", "attempt", Selection(tenant_ids=("big",), topics=("t2", "t4", "t6")),
+     "tenant_id_topic_time_id_idx"),
     ("nothing at all", "attempt", Selection(), "pkey"),
 ]  # fmt: skip
 

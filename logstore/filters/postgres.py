@@ -12,6 +12,7 @@ from sqlalchemy import (
     Numeric,
     Table,
     Text,
+    all_,
     and_,
     any_,
     case,
@@ -35,6 +36,7 @@ INDEXED_BYTES = 1024
 _LIMIT = literal_column("999999999999999.9375", Numeric)
 _ZERO = literal_column("1e-99", Numeric)
 
+_TYPE_NAMES = ("string", "number", "boolean", "object", "array")
 _TYPES: dict[str, TypeEngine[Any]] = {"text": Text(), "number": Double(), "time": DateTime(timezone=True)}
 
 
@@ -99,7 +101,10 @@ def _json_text(
     tests = [_test(found, operator, "text", texts)]
     if kind == "text" and operator in ("=", "in") and all(len(str(t).encode()) <= INDEXED_BYTES for t in texts):
         tests.append(func.octet_length(found) <= literal(INDEXED_BYTES, Integer, literal_execute=True))
-    tests.append(_type(_json(field, column)) == ("string" if kind == "text" else "boolean"))
+    # Said by what it is not: the planner takes `= 'string'` for rare, expects no rows, and sorts instead of walking an
+    # index in order (measured: 212 against 20 buffers). JSON null is no text, so it need not be named.
+    others = [other for other in _TYPE_NAMES if other != ("string" if kind == "text" else "boolean")]
+    tests.append(_type(_json(field, column)) != all_(literal(others, ARRAY(Text))))
     return and_(*tests)
 
 
