@@ -102,7 +102,8 @@ def fill(store: LogStore, rows: int) -> None:
     with store.database.connection(autocommit=True) as connection:
         connection.execute(
             "INSERT INTO events SELECT 'evt_' || n, 'tenant_' || n %% 5, '', %s::timestamptz + n * %s, 'order.created',"
-            " true, jsonb_build_object('customer', 'c' || n %% 1000, 'we\"ird', 'x' || n %% 10), '{}' FROM generate_series(1, %s) n",
+            " true, jsonb_build_object('customer', 'c' || n %% 1000, 'we\"ird', 'x' || n %% 10), '{}'"
+            " FROM generate_series(1, %s) n",
             [START, timedelta(days=55) / rows, rows],
         )
         connection.execute("VACUUM ANALYZE events")
@@ -187,7 +188,8 @@ BUILD = """
 import sys, logstore
 from logstore import fields
 with logstore.open(sys.argv[1], role="operator") as store:
-    fields.add_index(store.database, "order.created", "data", ("customer",), actor="t", progress=lambda d, t: print(d, flush=True))
+    tell = lambda done, total: print(done, flush=True)
+    fields.add_index(store.database, "order.created", "data", ("customer",), actor="t", progress=tell)
 """
 
 
