@@ -54,8 +54,9 @@ def export(
         sealed = _of_month(connection, parent, month, "sealed")
         if sum(segment.rows for segment in sealed) == total:
             return sealed
-        # A run that was killed half-way. No reader uses these yet: the month is served from PostgreSQL until the flip.
-        _discard(store, connection, _of_month(connection, parent, month, "sealed", "writing"))
+        # A run that was killed half-way, or files that turned out bad. No reader uses these yet: the month is served
+        # from PostgreSQL until the flip.
+        _discard(store, connection, _of_month(connection, parent, month, "sealed", "writing", "quarantined"))
         with _stream(store, partition) as tables:
             return list(_seal_all(store, connection, parent, month, tables, segment_rows, progress, total))
 
@@ -76,11 +77,12 @@ def flip(store: LogStore, partition: str) -> None:
         partitions.note(connection, parent, month, "cold")
 
 
-def verify(store: LogStore, *, progress: Progress | None = None) -> list[Finding]:
+def verify(store: LogStore, partition: str | None = None, *, progress: Progress | None = None) -> list[Finding]:
     """Read every byte of every listed segment; quarantine what is bad, take back what turned out to be good."""
     found = []
+    month = None if partition is None else partitions.parse_name(partition)
     with store.database.connection(autocommit=True) as connection:
-        listed = segments.listed(connection)
+        listed = [s for s in segments.listed(connection) if month in (None, (s.parent, s.month))]
         for number, segment in enumerate(listed, 1):
             finding = _verify_one(store, connection, segment)
             found += [finding] if finding else []
@@ -118,7 +120,7 @@ def reconcile(store: LogStore) -> list[Finding]:
     archive = store.settings.archive
     found: list[Finding] = []
     with store.database.connection(autocommit=True) as connection:
-        found += _clean_expired(store, connection)
+        found += delete_expired(store, connection)
         catalogued = {segment.location: segment for segment in segments.fetch(connection, "all")}
         writing = [segment for segment in catalogued.values() if segment.state == "writing"]
         for segment in writing:
@@ -136,7 +138,24 @@ def reconcile(store: LogStore) -> list[Finding]:
     return found
 
 
-def _clean_expired(store: LogStore, connection: psycopg.Connection[Any]) -> list[Finding]:
+def retire(store: LogStore, partition: str, *, note: str) -> list[Segment]:
+    """Take a purged month's segments from the readers; the files are deleted after their grace."""
+    parent, month = partitions.parse_name(partition)
+    with _alone(store, partition) as connection, connection.transaction():
+        partitions.lock(connection, parent, month)
+        state = partitions.state_of(connection, parent, month)
+        if state != "purged":
+            raise ArchiveError(f"{partition} is {state}: only a month that is purged can leave the archive")
+        gone = _of_month(connection, parent, month, "sealed", "quarantined")
+        ids = [segment.segment_id for segment in gone]
+        connection.execute(
+            statements("postgres", "segments")["set_state"], {"ids": ids, "state": "retired", "note": note}
+        )
+        return gone
+
+
+def delete_expired(store: LogStore, connection: psycopg.Connection[Any]) -> list[Finding]:
+    """Delete the files that were retired so long ago that no page can still be reading them."""
     known = statements("postgres", "segments")
     expired = connection.execute(known["expired"], {"grace": GRACE_SECONDS}).fetchall()
     for segment_id, place in expired:
@@ -267,11 +286,8 @@ class _Until:
                 self.beyond = next(self._tables, None)
 
 
-@contextlib.contextmanager
-def _stream(store: LogStore, partition: str) -> Iterator[Iterator[pa.Table]]:
-    """The rows of a month in order, as Arrow straight from PostgreSQL's binary COPY."""
-    from adbc_driver_postgresql import dbapi
-
+def export_query(partition: str) -> str:
+    """The statement by which a month leaves: in order, JSON as the text that goes into the segment."""
     parent, _ = partitions.parse_name(partition)
     columns = [
         sql.SQL("{0}::text AS {0}").format(sql.Identifier(n)) if n in JSON_COLUMNS else sql.Identifier(n)
@@ -280,12 +296,21 @@ def _stream(store: LogStore, partition: str) -> Iterator[Iterator[pa.Table]]:
     query = sql.SQL("SELECT {} FROM {} ORDER BY time, id").format(
         sql.SQL(", ").join(columns), sql.Identifier(partition)
     )
+    return query.as_string()
+
+
+@contextlib.contextmanager
+def _stream(store: LogStore, partition: str) -> Iterator[Iterator[pa.Table]]:
+    """The rows of a month in order, as Arrow straight from PostgreSQL's binary COPY."""
+    from adbc_driver_postgresql import dbapi
+
+    parent, _ = partitions.parse_name(partition)
     with (
         dbapi.connect(store.database.conninfo) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute("SET TIME ZONE 'UTC'")
-        cursor.execute(query.as_string())
+        cursor.execute(export_query(partition))
         yield _rechunk(pa.Table.from_batches([b]).cast(segments.schema(parent)) for b in cursor.fetch_record_batch())
 
 

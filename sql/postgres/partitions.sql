@@ -1,7 +1,8 @@
 -- name: attached
 -- Bounds come from the catalogue, never from names; the session's time zone is UTC, so they print as +00.
 SELECT p.relname AS parent, c.relname AS name, pg_get_expr(c.relpartbound, c.oid) AS bounds,
-       i.inhdetachpending AS pending, greatest(c.reltuples, 0)::bigint AS rows, pg_total_relation_size(c.oid) AS bytes
+       i.inhdetachpending AS pending, greatest(c.reltuples, pg_stat_get_live_tuples(c.oid), 0)::bigint AS rows,
+       pg_total_relation_size(c.oid) AS bytes
 FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid
 JOIN pg_class p ON p.oid = i.inhparent
@@ -18,7 +19,8 @@ WHERE p.oid = to_regclass(%(parent)s) AND NOT i.inhdetachpending
 
 -- name: detached
 -- Months that left the log and whose table still exists, for undo.
-SELECT m.parent, m.month, m.state, c.relname AS name, greatest(c.reltuples, 0)::bigint AS rows,
+SELECT m.parent, m.month, m.state, c.relname AS name,
+       greatest(c.reltuples, pg_stat_get_live_tuples(c.oid), 0)::bigint AS rows,
        pg_total_relation_size(c.oid) AS bytes
 FROM months m
 JOIN pg_class c ON c.oid = to_regclass(m.parent || '_' || to_char(m.month, 'YYYY_MM'))
