@@ -17,13 +17,16 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from logstore import filters
+from logstore.cursor import Kind
 from logstore.errors import InvalidSelection
 from logstore.partitions import polite
 from logstore.postgres import Database
 from logstore.records import Attempt, Event, rfc3339
 from logstore.statements import statements
+from logstore.tables import RECORDS
 
 SAMPLE = 100  # records of a batch that are looked at
+LOAD_SAMPLE = 1000  # records of a month in a load
 _DEPTH, _PATHS = 6, 200  # of one payload; a hostile one must not flood the catalog
 _SKETCH = 64
 _HASHES = 2**62
@@ -120,7 +123,19 @@ def _walk(payload: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 def note(connection: psycopg.Connection[Any], events: Sequence[Event], attempts: Sequence[Attempt]) -> None:
     """Look at a batch, or at an even sample of a large one, and write down what was seen."""
-    sample: list[Event | Attempt] = [*_sample(events), *_sample(attempts)]
+    _write(connection, [*_sample(events), *_sample(attempts)])
+
+
+def note_table(connection: psycopg.Connection[Any], name: str, kind: Kind, rows: int) -> None:
+    """Look at a sample of a table that a load has staged."""
+    share = min(100.0, 100.0 * LOAD_SAMPLE / max(rows, 1))
+    select = sql.SQL("SELECT {} FROM {} TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(
+        sql.SQL(", ").join(map(sql.Identifier, RECORDS[kind].columns)), sql.Identifier(name), share
+    )
+    _write(connection, RECORDS[kind]._rows(connection.execute(select).fetchall()))
+
+
+def _write(connection: psycopg.Connection[Any], sample: Sequence[Event | Attempt]) -> None:
     seen = sorted(observe(sample).items())
     if not seen:
         return

@@ -17,7 +17,7 @@ import pyarrow
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark.sql import SparkSession
 
-from logstore import loads, partitions
+from logstore import fields, loads, partitions
 from logstore.errors import LoadError, ServerError
 from logstore.faults import fault
 from logstore.lines import Rules
@@ -113,6 +113,8 @@ def finish(
     merge.index(store.database, tables)
     fault("load.indexed")
     merge.note_names(connection, tables)
+    for table in tables:
+        fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
     fault("load.named")
     progress.enter("merging")
 
