@@ -150,7 +150,7 @@ class Stage:
                 yield from self._copy(split, chunk, half, letters)
 
     def _refused(self, chunk: Chunk, number: int, error: psycopg.Error) -> Letter:
-        """What the columnwise path let pass, NaN for one, has a reason of its own; else PostgreSQL's words are the reason."""
+        """What the columnwise path let pass, NaN for one, has a reason of its own; else PostgreSQL says it."""
         try:
             lines.parse(chunk.text(number), self.job.rules)
         except lines.Rejected as rejected:
