@@ -14,7 +14,7 @@ from typing import Any
 from logstore.errors import LogstoreError
 
 # Imported one by one when the parser is built; none of them imports Spark or Streamlit before its command runs.
-_GROUPS = ("setup", "browse", "load", "fields", "partitions", "archive", "analysis", "serve")
+_GROUPS = ("setup", "browse", "load", "fields", "partitions", "archive", "maintain", "analysis", "serve")
 
 _EXAMPLES = """examples:
   python -m logstore doctor                                   is everything here that is needed?
