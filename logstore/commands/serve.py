@@ -35,7 +35,10 @@ def _serve(given: argparse.Namespace) -> int:
         print(f"\nThe workbench is at http://{shown}:{given.port} (Ctrl-C ends it)\n", flush=True)
         from logstore.workbench import server
 
-        server.run(address=given.address, port=given.port)
+        try:
+            server.run(address=given.address, port=given.port)
+        except KeyboardInterrupt:  # how it is meant to end
+            print("stopped", flush=True)
     return 0
 
 

@@ -31,9 +31,14 @@ def address() -> str:
     return f"{ROLE} {settings.dsn or settings.home}"
 
 
-@st.cache_resource(show_spinner=False)
+@st.cache_resource(show_spinner=False, on_release=LogStore.close)
 def _open(address: str) -> LogStore:
     return logstore.open(role=ROLE)
+
+
+def close() -> None:
+    """Close the store, when the server ends: the embedded PostgreSQL stops only after its last user has left."""
+    _open.clear()
 
 
 def names(what: str, **values: Any) -> list[str]:
@@ -85,6 +90,6 @@ def _ranking(address: str, query: Query, lower: datetime, upper: datetime, by: s
 
 def forget() -> None:
     """Drop the store and every answer; for tests, which change what is asked."""
-    _open.clear()
+    close()
     for kept in (_names, _extent, _histogram, _totals, _ranking):
         kept.clear()

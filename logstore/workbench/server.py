@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import streamlit as st
 
@@ -13,11 +17,26 @@ SCRIPT = ROOT / "app.py"
 
 def app() -> st.App:
     """The application; an export route will join it here."""
-    return st.App(SCRIPT)
+    return st.App(SCRIPT, lifespan=_while_serving)
+
+
+@asynccontextmanager
+async def _while_serving(_: st.App) -> AsyncIterator[dict[str, Any] | None]:
+    """Open the pages' store before the first one asks, and close it: the embedded PostgreSQL stops with its last user."""
+    # Imported here: Streamlit's caches want its runtime to be there first.
+    from logstore.workbench import cached
+
+    cached.store()
+    try:
+        yield None
+    finally:
+        cached.close()
 
 
 def run(*, address: str, port: int) -> None:
     """Serve until Ctrl-C or SIGTERM."""
+    # uvicorn hands the signal on when it has shut down; without a handler of ours the process would end on the spot.
+    signal.signal(signal.SIGTERM, _end)
     # Streamlit looks for .streamlit/config.toml beside the program that was started, which is not where ours is.
     sys.argv = [str(SCRIPT)]
     app().run(
@@ -30,3 +49,7 @@ def run(*, address: str, port: int) -> None:
             "logger.hideWelcomeMessage": True,
         }
     )
+
+
+def _end(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,14 +13,14 @@ import pytest
 
 import logstore
 from logstore.embedded import EmbeddedServer
-from logstore.settings import ROOT
+from tests.browser.servers import SECONDS, serving
 from tests.conftest import new_database
 from tests.pages.conftest import small_log
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: run `make setup`")
 
+playwright.expect.set_options(timeout=SECONDS * 1000)
 SCREENSHOTS = Path(__file__).parent / "screenshots"
-SECONDS = 30  # that a server may take to start, or a page to appear
 _FLAGS = [
     "--no-sandbox",
     "--disable-background-networking",
@@ -93,42 +85,6 @@ def small(server: EmbeddedServer) -> str:
     return dsn
 
 
-@contextmanager
-def serving(dsn: str) -> Iterator[str]:
-    """A server of its own, cold; its address while it runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("LOGSTORE_", "STREAMLIT_"))}
-    env |= {"LOGSTORE_DSN": dsn, "LOGSTORE_ROLE": "reader", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "logstore", "serve", "--port", str(port)]
-    process = subprocess.Popen(command, env=env, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        _wait_until_it_answers(process, f"http://127.0.0.1:{port}")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate(timeout=SECONDS)
-            raise
-
-
-def _wait_until_it_answers(process: subprocess.Popen[str], address: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise AssertionError(f"the server ended: {process.stdout.read() if process.stdout else ''}")
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
-                return
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
-            time.sleep(0.1)
-    raise AssertionError(f"the server does not answer within {SECONDS} s")
-
-
 @pytest.fixture(scope="module")
 def workbench(small: str) -> Iterator[str]:
     """One server for the tests of a module."""
@@ -157,10 +113,12 @@ def cells(page: playwright.Page, table: int = 0) -> list[list[str]]:
     return [[cell.text_content() or "" for cell in row.locator("td").all()] for row in rows.all()]
 
 
-def click_cell(page: playwright.Page, *, x: int, row: int, table: int = 0) -> None:
-    """Click into a table, which is drawn on a canvas: `x` pixels from its left edge."""
+def click_cell(page: playwright.Page, text: str, *, x: int, row: int, table: int = 0) -> None:
+    """Click into a row that holds a text; the table is drawn on a canvas, so `x` counts pixels from its left edge."""
     frame = page.locator("[data-testid=stDataFrame]").nth(table)
-    wait_for(page, lambda: len(cells(page, table)) > row, f"row {row} of the table")
+    wait_for(page, lambda: any(text in cell for cell in (cells(page, table)[row:] or [[]])[0]), f"{text} in row {row}")
+    settled(page)
+    page.wait_for_timeout(300)  # pixels come a little before or after the text
     frame.scroll_into_view_if_needed()
     box = frame.locator("canvas").first.bounding_box()
     assert box is not None

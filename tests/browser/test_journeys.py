@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import cells, click_cell, serving, settled, wait_for
+from tests.browser.conftest import cells, click_cell, settled, wait_for
+from tests.browser.servers import serving
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +21,7 @@ def test_a_deep_link_with_parameters_works_on_a_cold_server_for_every_page(small
     links = {
         "/?range=30d&zone=browser": "Failing destinations",
         "/Events?tenant_ids=acme&limit=25": "25 events",
-        "/Attempts?tenant_ids=acme&destination_ids=d-bad&status=failed&range=all": "60 attempts",
+        "/Attempts?tenant_ids=acme&destination_ids=d-bad&status=failed&range=all&limit=100": "60 attempts, ",
         "/Event?id=evt_001": "2 destinations: 1 delivered, 1 failing.",
         "/Destinations?tenant_ids=acme&destination_ids=d-bad": "503 × 60",
     }
@@ -54,16 +55,16 @@ def test_an_attempt_is_found_by_its_id_and_is_the_one_that_is_open(workbench: st
 
 def test_tenant_destination_page_three_an_event_and_back_is_the_same_place(workbench: str, page: Page) -> None:
     settled_at(page, workbench, "/Destinations?limit=10")
-    click_cell(page, x=_TENANT_OF_RANKING, row=0)
+    click_cell(page, "acme", x=_TENANT_OF_RANKING, row=0)
     page.wait_for_url("**tenant_ids=acme**")
     expect(page.get_by_text("Destinations, most failed attempts first")).to_be_visible()
-    click_cell(page, x=_DESTINATION_OF_RANKING, row=0)
+    click_cell(page, "d-bad", x=_DESTINATION_OF_RANKING, row=0)
     page.wait_for_url("**destination_ids=d-bad**")
     for first in ("evt_021", "evt_041"):
         page.get_by_role("button", name="Older").click()
         wait_for(page, lambda first=first: starts_with(page, first), f"the page of {first}")
     there = page.url
-    click_cell(page, x=_EVENT_OF_ATTEMPT, row=2)
+    click_cell(page, "evt_045", x=_EVENT_OF_ATTEMPT, row=2)
     page.wait_for_url("**/Event?**")
     expect(page.get_by_text("2 destinations: 1 delivered, 1 failing.")).to_be_visible()
     page.go_back()
@@ -107,7 +108,7 @@ def test_keys_turn_the_pages_and_back_returns(workbench: str, page: Page) -> Non
 
 def test_a_chosen_attempt_opens_and_its_link_opens_it_again(workbench: str, page: Page) -> None:
     settled_at(page, workbench, "/Attempts?status=failed")
-    click_cell(page, x=16, row=0)
+    click_cell(page, "failed", x=16, row=0)
     expect(page.get_by_role("dialog").get_by_text("The whole response")).to_be_visible()
     page.wait_for_url("**open=att_**")
     settled_at(page, page.url, "")

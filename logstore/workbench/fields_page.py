@@ -1,0 +1,238 @@
+"""The fields of a topic's payloads: what they hold, what changed, and how to filter on one or index it."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+from typing import Any
+
+import pandas
+import streamlit as st
+
+from logstore import fields, filters
+from logstore.cursor import Kind
+from logstore.errors import InvalidFilter
+from logstore.fields import Field
+from logstore.records import Attempt, Selection, TimeFilter, parse_rfc3339
+from logstore.workbench import cached, details, empty, times
+from logstore.workbench import frame as frames
+from logstore.workbench.frame import Frame
+from logstore.workbench.view import grouped
+
+_OLD = 86_400  # seconds between two types after which the older one counts as given up
+_EXAMPLE_MOST = 120  # characters of a value that an expression repeats
+_LOOKED_AT = 20  # records of one moment that are searched for an example
+
+
+def page(frame: Frame) -> None:
+    """One topic, its fields, and the field that is open."""
+    known = _topics(cached.address())
+    if not known:
+        st.info("No topic has been seen yet. Load the sample data, or your own files:", icon="📭")
+        st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
+        return
+    topic = next(iter(frame.view.selection.topics), known[0])
+    st.selectbox(
+        "Topic",
+        known if topic in known else [*known, topic],
+        key=frames.bound("topic", topic),
+        on_change=lambda: frames.change(lambda view: view.select(topics=(st.session_state["topic"],))),
+        width=360,
+    )
+    found = _catalogue(cached.address(), topic)
+    if topic not in known or not found:
+        words = "No payload of this topic has been looked at" if topic in known else "No record has this topic"
+        st.info(f"{words}; insert or load records of it, or choose another topic.", icon="📭")
+        return
+    st.markdown(_summary(found))
+    st.caption("As far as writers have looked: every insert and every load looks at a sample of its records.")
+    _table(frame, found)
+    chosen = next((field for field in found if name_of(field) == frame.view.open), None)
+    if chosen is not None:
+        _field(frame, chosen)
+    elif frame.view.open is not None:
+        st.info("The link names a field that this topic does not have; choose one in the table.", icon="🔗")
+    else:
+        st.caption("Choose a row to see how to filter on it and how to index it.")
+
+
+@st.cache_data(ttl=10, max_entries=20, show_spinner=False)
+def _topics(address: str) -> list[str]:
+    return [row["name"] for row in fields.topics(cached.store().database)]
+
+
+@st.cache_data(ttl=10, max_entries=50, show_spinner=False)
+def _catalogue(address: str, topic: str) -> list[Field]:
+    return fields.catalogue(cached.store().database, topic)
+
+
+def name_of(field: Field) -> str:
+    """The field as a filter writes it; odd keys are quoted."""
+    return str(filters.Field(field.column, field.path))
+
+
+# What is to be said about a field
+
+
+def types_of(field: Field) -> dict[str, datetime]:
+    """The types a field has had, the newest first; null is no type, it is a missing value."""
+    seen = {kind: parse_rfc3339(time) for kind, time in field.types.items() if kind != "null"}
+    return dict(sorted(seen.items(), key=lambda item: (item[1], item[0]), reverse=True))
+
+
+def state_of(field: Field) -> str:
+    """The state of a field in a few words, with a sign; the first that holds of the alarming ones."""
+    if field.vanished:
+        return "🕳️ vanished"
+    seen = list(types_of(field).values())
+    if len(seen) > 1:
+        return "⚠️ changed type" if (seen[0] - seen[-1]).total_seconds() > _OLD else "⚠️ several types"
+    return "✅ steady"
+
+
+def _summary(found: list[Field]) -> str:
+    states = [state_of(field) for field in found]
+    said = [f"**{len(found):,} {'field' if len(found) == 1 else 'fields'}**"]
+    for sign, one, many in (
+        ("⚠️ changed type", "changed its type", "changed their type"),
+        ("⚠️ several types", "has several types at once", "have several types at once"),
+        ("🕳️ vanished", "vanished", "vanished"),
+    ):
+        count = states.count(sign)
+        if count:
+            said.append(f"{sign.split()[0]} {count:,} {one if count == 1 else many}")
+    return " · ".join(said if len(said) > 1 else [*said, "✅ all steady"])
+
+
+def sentence(frame: Frame, field: Field) -> str:
+    """What happened to a field, in one sentence."""
+    seen = types_of(field)
+    kinds = list(seen)
+    if field.vanished:
+        last = f"{frame.show(field.last_seen)}, {times.ago(field.last_seen, frame.now)}"
+        return f"🕳️ Vanished: records of the topic that came later do not have it; it was last seen {last}."
+    if len(kinds) < 2:
+        return f"✅ Steady: {'always ' + kinds[0] if kinds else 'never anything but null'}."
+    each = "; ".join(f"{kind} last seen {times.ago(time, frame.now)}" for kind, time in seen.items())
+    if state_of(field) == "⚠️ changed type":
+        return f"⚠️ Changed type: now {kinds[0]}, before {', '.join(kinds[1:])} ({each})."
+    return f"⚠️ Several types at once: {each}. A number compares with numbers only, a text with text."
+
+
+# The table
+
+
+def _table(frame: Frame, found: list[Field]) -> None:
+    shown = pandas.DataFrame(
+        {
+            "field": [name_of(field) for field in found],
+            "state": [state_of(field) for field in found],
+            "types": [", ".join(types_of(field)) or "null" for field in found],
+            "rows": [field.rows for field in found],
+            "nulls": [field.nulls for field in found],
+            "distinct": [f"about {field.distinct:,}" if field.distinct >= 64 else f"{field.distinct}" for field in found],
+            "longest": [field.longest for field in found],
+            "index": ["⚡ indexed" if field.indexed else "no" for field in found],
+            "last": [times.ago(field.last_seen, frame.now) for field in found],
+            "first": [times.ago(field.first_seen, frame.now) for field in found],
+        }
+    )
+    key = f"fields {found[0].topic} {len(found)}"
+    open_row = [i for i, field in enumerate(found) if name_of(field) == frame.view.open]
+    st.dataframe(
+        shown,
+        key=key,
+        hide_index=True,
+        height="content" if len(found) <= 15 else 560,
+        column_config=_CONFIG,
+        on_select=lambda: _chosen(key, found),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": open_row, "columns": [], "cells": []}},
+    )
+
+
+_CONFIG: dict[str, Any] = {
+    "field": st.column_config.TextColumn("field", width=250),
+    "state": st.column_config.TextColumn("state", width=135),
+    "types": st.column_config.TextColumn("types", width=130, help="the newest first"),
+    "rows": st.column_config.NumberColumn("rows seen", format="localized", width=90, help="records of the samples"),
+    "nulls": st.column_config.NumberColumn("nulls", format="localized", width=70, help="of the rows seen"),
+    "distinct": st.column_config.TextColumn("values", width=110, help="how many different ones, about"),
+    "longest": st.column_config.NumberColumn("longest, bytes", format="localized", width=110),
+    "index": st.column_config.TextColumn("index", width=95),
+    "last": st.column_config.TextColumn("last seen", width=110),
+    "first": st.column_config.TextColumn("first seen", width=110),
+}
+
+
+def _chosen(key: str, found: list[Field]) -> None:
+    state: Any = st.session_state.get(key) or {}
+    rows = state.get("selection", {}).get("rows", [])
+    name = name_of(found[rows[0]]) if rows and rows[0] < len(found) else None
+    frames.change(lambda view: view.but(open=name))
+
+
+# One field
+
+
+def _field(frame: Frame, field: Field) -> None:
+    kind: Kind = "attempt" if field.column == "response_data" else "event"
+    with st.container(border=True):
+        st.markdown(sentence(frame, field))
+        zone = frame.zone_name
+        facts = {"field": name_of(field), "topic": field.topic}
+        facts |= {f"as {type_}, last": f"{frame.show(time)} {zone}" for type_, time in types_of(field).items()}
+        facts |= {"first seen": f"{frame.show(field.first_seen)} {zone}"}
+        details.facts(facts)
+        st.caption("Filter on it, for instance:")
+        where = expression(field, kind)
+        st.code(where, language=None, wrap_lines=True)
+        params = _link(frame, field, where)
+        for name in ("Events", "Attempts") if kind == "event" else ("Attempts",):
+            label = f"Show the {name.lower()} that match"
+            st.page_link(frames.PAGES[name][0], label=label, icon=frames.PAGES[name][1], query_params=params)
+        st.caption(_index_words(field))
+        verb = "drop" if field.indexed else "add"
+        command = ["python", "-m", "logstore", "index", verb, field.topic, name_of(field)]
+        st.code(shlex.join(command), language="bash", wrap_lines=True)
+
+
+def _index_words(field: Field) -> str:
+    if field.indexed:
+        return "It is indexed: comparing it with = and a text finds its rows at once. To give the index up:"
+    return "It is not indexed: a filter on it reads every row of the range. To index it, month by month while others write:"
+
+
+def _link(frame: Frame, field: Field, where: str) -> dict[str, list[str]]:
+    """A list in which the field occurs: over a range that holds the newest record that had it."""
+    view = empty.there(frame.view, field.last_seen, frame).select(topics=(field.topic,), where=where)
+    return grouped(view.carried("topics", "where"))
+
+
+def expression(field: Field, kind: Kind) -> str:
+    """A filter on the field that is ready to use: with a value of it where there is a short one."""
+    name = name_of(field)
+    value = _example(field, kind)
+    written = {str: lambda: filters.quoted(value), bool: lambda: str(value).lower(), int: lambda: str(value)}
+    if type(value) in written and len(str(value)) <= _EXAMPLE_MOST:
+        where = f"{name} = {written[type(value)]()}"
+        try:
+            filters.parse(where, kind)
+            return where
+        except InvalidFilter:  # a number that the language does not take; the field still can be asked for
+            pass
+    return f"{name} >= {value}" if isinstance(value, float) else f"{name} exists"
+
+
+def _example(field: Field, kind: Kind) -> Any:
+    """A value that the field has: of the records of the moment at which it was last seen, which is quickly read."""
+    store = cached.store()
+    lister: Any = store.list_attempt if kind == "attempt" else store.list_event
+    moment = TimeFilter(gte=field.last_seen, lte=field.last_seen)
+    for record in lister(Selection(topics=(field.topic,), time=moment), limit=_LOOKED_AT):
+        payload = record.response_data if isinstance(record, Attempt) else getattr(record, field.column)
+        for part in field.path:
+            payload = payload.get(part) if isinstance(payload, dict) else None
+        if payload is not None:
+            return payload
+    return None
