@@ -42,12 +42,12 @@ def letter(store: logstore.LogStore, raw: str, reason: str = "malformed", **more
 
 def test_a_letter_is_loaded_with_its_text_as_it_stands(any_store: logstore.LogStore) -> None:
     raw = json.dumps(event(1)).replace('"n": 1', '"n": 1.10')
-    id = letter(any_store, raw, "month_not_open")
-    loads.requeue(any_store, id)
+    number = letter(any_store, raw, "month_not_open")
+    loads.requeue(any_store, number)
     with any_store.database.connection() as connection:
         assert connection.execute("SELECT data ->> 'n' FROM events").fetchone() == ("1.10",)
         assert connection.execute("SELECT tenant_id FROM tenants").fetchall() == [(event(1)["tenant_id"],)]
-    found = loads.dead_letter(any_store, id)
+    found = loads.dead_letter(any_store, number)
     assert (found.state, found.attempts, found.corrected) == ("requeued", 2, None)
 
 
@@ -62,22 +62,22 @@ def test_a_corrected_letter_updates_an_attempt_that_is_there(store: logstore.Log
 
 
 def test_a_letter_is_requeued_once(store: logstore.LogStore) -> None:
-    id = letter(store, json.dumps(event(1)))
-    loads.requeue(store, id)
+    number = letter(store, json.dumps(event(1)))
+    loads.requeue(store, number)
     with pytest.raises(LoadError, match="requeued already"):
-        loads.requeue(store, id)
+        loads.requeue(store, number)
     with pytest.raises(LoadError, match="requeued already"):
-        loads.discard(store, id)
+        loads.discard(store, number)
 
 
 def test_two_people_requeue_the_same_letter_and_one_of_them_does(store: logstore.LogStore) -> None:
-    id = letter(store, "no")
+    one = letter(store, "no")
     gate, told = threading.Barrier(5), []
 
     def requeue(number: int) -> None:
         gate.wait()
         try:
-            loads.requeue(store, id, json.dumps(event(number)))
+            loads.requeue(store, one, json.dumps(event(number)))
         except LoadError as error:
             told.append(str(error))
 
@@ -91,39 +91,39 @@ def test_two_people_requeue_the_same_letter_and_one_of_them_does(store: logstore
 
 
 def test_a_letter_that_is_still_wrong_stays_open_and_says_the_new_reason(store: logstore.LogStore) -> None:
-    id = letter(store, "no")
+    number = letter(store, "no")
     with pytest.raises(LoadError, match="still refused \\(naive_time\\)"):
-        loads.requeue(store, id, json.dumps(event(1, time="2026-02-01T00:00:00")))
-    found = loads.dead_letter(store, id)
+        loads.requeue(store, number, json.dumps(event(1, time="2026-02-01T00:00:00")))
+    found = loads.dead_letter(store, number)
     assert (found.state, found.reason, found.attempts) == ("open", "naive_time", 2)
-    loads.requeue(store, id, json.dumps(event(1)))
+    loads.requeue(store, number, json.dumps(event(1)))
 
 
 def test_a_letter_for_a_closed_month_waits_for_it_to_open(store: logstore.LogStore) -> None:
     partitions.ensure(store.database, [("events", partitions.parse_name("events_2026_01")[1])])
     partitions.close(store.database, "events_2026_01")
-    id = letter(store, json.dumps(event(1)), "month_not_open")
+    number = letter(store, json.dumps(event(1)), "month_not_open")
     with pytest.raises(LoadError, match="restore events_2026_01"):
-        loads.requeue(store, id)
+        loads.requeue(store, number)
     partitions.reopen(store.database, "events_2026_01")
-    loads.requeue(store, id)
+    loads.requeue(store, number)
     assert len(store.list_event()) == 1
 
 
 def test_a_letter_that_is_not_whole_needs_the_whole_text(store: logstore.LogStore) -> None:
-    id = letter(store, '{"id": "x', "oversize", truncated=True)
+    number = letter(store, '{"id": "x', "oversize", truncated=True)
     with pytest.raises(LoadError, match="requeue it with the whole text"):
-        loads.requeue(store, id)
-    loads.requeue(store, id, json.dumps(event(1)))
+        loads.requeue(store, number)
+    loads.requeue(store, number, json.dumps(event(1)))
 
 
 def test_a_discarded_letter_is_done_with(store: logstore.LogStore) -> None:
-    id = letter(store, "no")
-    loads.discard(store, id)
+    number = letter(store, "no")
+    loads.discard(store, number)
     assert loads.dead_letters(store) == []
-    assert [x.id for x in loads.dead_letters(store, state="discarded")] == [id]
+    assert [x.id for x in loads.dead_letters(store, state="discarded")] == [number]
     with pytest.raises(LoadError, match="discarded already"):
-        loads.requeue(store, id, json.dumps(event(1)))
+        loads.requeue(store, number, json.dumps(event(1)))
 
 
 def test_letters_are_listed_by_reason_and_load_page_by_page(store: logstore.LogStore) -> None:
@@ -145,13 +145,13 @@ def test_what_is_not_there_is_said_to_be_not_there(store: logstore.LogStore) -> 
 
 
 def test_a_reader_looks_and_changes_nothing(open_store: Any, store: logstore.LogStore, dsn: str) -> None:
-    id = letter(store, json.dumps(event(1)))
+    number = letter(store, json.dumps(event(1)))
     reader = open_store(dsn, role="reader")
-    assert loads.dead_letter(reader, id).raw
+    assert loads.dead_letter(reader, number).raw
     assert loads.history(reader)
     for change in (loads.requeue, loads.discard):
         with pytest.raises(ServerError, match="LOGSTORE_ROLE=operator"):
-            change(reader, id)
+            change(reader, number)
 
 
 def test_the_command_line_lists_shows_requeues_and_discards(

@@ -20,7 +20,8 @@ from sqlalchemy import BigInteger, ColumnElement, Text, and_, cast, extract, lit
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from logstore import filters, partitions, segments, tiers
+from logstore import cold, filters, partitions, segments
+from logstore.cold import Wanted
 from logstore.cursor import Kind
 from logstore.errors import InvalidSelection, LoadError, Unimplemented
 from logstore.lines import PARENT
@@ -135,10 +136,11 @@ def _cold(store: LogStore, kind: Kind, selection: Selection, where: Any) -> Iter
     with store.database.connection() as connection:
         states = partitions.read_map(connection).states
         listed = segments.listed(connection)
-    conditions = tiers.cold_conditions(kind, selection, where, None, True)
+    wanted = Wanted(kind, selection, where)
+    conditions = cold.conditions(wanted)
     for segment in listed:
-        cold = states.get((segment.parent, segment.month)) in ("cold", "purged")
-        if segment.parent == PARENT[kind] and cold and tiers.reachable(segment, selection):
+        serves = states.get((segment.parent, segment.month)) in ("cold", "purged")
+        if segment.parent == PARENT[kind] and serves and wanted.meets(segment.min_time, segment.max_time):
             if segment.state != "sealed":
                 raise LoadError(
                     f"segment {segment.segment_id} is {segment.state}: `python -m logstore verify` says why"

@@ -54,7 +54,7 @@ def start(settings: Settings) -> SparkSession:
 
 def _configuration(settings: Settings, local: Path) -> dict[str, str]:
     java_options = f"-Dlog4j2.configurationFile=file:{_LOGGING} -Dderby.system.home={local}"
-    loopback = {} if "spark://" not in settings.spark_master else {"spark.driver.host": _driver_host(settings)}
+    loopback = settings.spark_master.startswith("local") or "127.0.0.1" in settings.spark_master
     return {
         "spark.driver.memory": settings.spark_memory,
         "spark.driver.extraJavaOptions": java_options,
@@ -64,15 +64,10 @@ def _configuration(settings: Settings, local: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(local / "warehouse"),
         "spark.local.dir": str(local),
-        "spark.driver.bindAddress": "127.0.0.1" if settings.spark_master.startswith("local") else "0.0.0.0",
         # Workers import logstore from where the driver does; a cluster shares the project like it shares the sources.
         "spark.executorEnv.PYTHONPATH": str(ROOT),
         "spark.python.worker.faulthandler.enabled": "false",
-    } | loopback
-
-
-def _driver_host(settings: Settings) -> str:
-    return "127.0.0.1" if "127.0.0.1" in settings.spark_master else os.uname().nodename
+    } | ({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if loopback else {})
 
 
 def _with_retries(master: str) -> str:

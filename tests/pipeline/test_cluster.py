@@ -89,7 +89,7 @@ def test_a_cluster_loads_the_same_table(
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "logstore", "load", tmp_path / "in", "--json"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=150,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1])["load"]["inserted"] == 600
