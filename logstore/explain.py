@@ -9,12 +9,13 @@ from typing import Any
 
 import psycopg
 
-from logstore import fields, filters
+from logstore import cold, fields, filters
+from logstore.cold import Wanted
 from logstore.cursor import Kind
 from logstore.records import Selection
 from logstore.segments import Segment
 from logstore.tables import BY_KIND
-from logstore.tiers import Map, Tiers, cold_conditions, reachable, stretches
+from logstore.tiers import Map, Tiers, stretches
 
 _LIMIT = 101
 
@@ -42,10 +43,10 @@ class Explanation:
 def explain(tiers: Tiers, selection: Selection, kind: Kind) -> Explanation:
     """Ask the planner, run nothing."""
     tree = None if selection.where is None else filters.parse(selection.where, kind)
+    wanted = Wanted(kind, selection, tree)
 
     def read(connection: psycopg.Connection[Any], known: Map) -> Explanation:
-        asked = tiers.ask(connection, kind, selection, tree, (None, None), None, False, _LIMIT)
-        text, values = asked.sql()
+        text, values = tiers.ask(connection, wanted, _LIMIT).sql()
         row = connection.execute(f"EXPLAIN (FORMAT JSON) {text}", values).fetchone()
         assert row is not None
         plan = row[0][0]["Plan"]
@@ -53,10 +54,8 @@ def explain(tiers: Tiers, selection: Selection, kind: Kind) -> Explanation:
         parent = BY_KIND[kind].name
         leaves = sum(1 for month, state in known.states.items() if month[0] == parent and state in ("open", "closed"))
         read_leaves = {scan["Relation Name"] for scan in scans if scan.get("Relation Name", "").startswith(parent)}
-        cold, passed = _cold(known, parent, selection)
-        conditions = " AND ".join(
-            f"({condition})" for condition, _ in cold_conditions(kind, selection, tree, None, False)
-        )
+        needed, passed = _segments(known, wanted)
+        conditions = " AND ".join(f"({condition})" for condition, _ in cold.conditions(wanted))
         return Explanation(
             tree=None if tree is None else str(tree),
             postgres=text,
@@ -65,7 +64,7 @@ def explain(tiers: Tiers, selection: Selection, kind: Kind) -> Explanation:
             estimated_rows=int(plan["Plan Rows"]),
             partitions_read=len(read_leaves),
             partitions_pruned=max(0, leaves - len(read_leaves)),
-            segments_read=len(cold),
+            segments_read=len(needed),
             segments_pruned=passed,
         )
 
@@ -104,13 +103,9 @@ def _leaves(tree: filters.Filter) -> list[filters.Compare]:
     return [tree] if isinstance(tree, filters.Compare) else [leaf for part in tree.parts for leaf in _leaves(part)]
 
 
-def _cold(known: Map, parent: str, selection: Selection) -> tuple[list[Segment], int]:
+def _segments(known: Map, wanted: Wanted) -> tuple[list[Segment], int]:
     """The segments that a full walk would read, and how many the catalog's times rule out."""
-    listed = [
-        segment
-        for stretch in stretches(known.states, parent)
-        for month in stretch.months
-        for segment in known.segments.get((parent, month), ())
-    ]
-    needed = [segment for segment in listed if reachable(segment, selection)]
+    months = [month for stretch in stretches(known.states, wanted.parent) for month in stretch.months]
+    listed = known.listed(wanted.parent, months)
+    needed = [segment for segment in listed if wanted.meets(segment.min_time, segment.max_time)]
     return needed, len(listed) - len(needed)

@@ -6,32 +6,30 @@ epoch: if it changed, a month may have moved under the reading, and it is done a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import duckdb
 import psycopg
-import pyarrow as pa
 from sqlalchemy.exc import DBAPIError
 
-from logstore import fields, filters, partitions, segments
+from logstore import cold, fields, filters, partitions, segments
+from logstore.cold import Wanted
 from logstore.cursor import Kind, Position
 from logstore.errors import ArchiveError
 from logstore.partitions import Month
-from logstore.postgres import Database, loads
+from logstore.postgres import Database
 from logstore.queries import KNOWN_TENANTS_MOST, Interval, Question, question
-from logstore.records import Selection, from_micros, rfc3339
-from logstore.segments import Condition, Segment
+from logstore.records import Selection
+from logstore.segments import Segment
 from logstore.statements import statements
-from logstore.tables import BY_KIND, JSON_COLUMNS, RECORDS, TIME_COLUMNS
+from logstore.tables import BY_KIND, RECORDS
 
 T = TypeVar("T")
 _RETRIES = 20  # each means that somebody moved a month meanwhile
 _COLD = ("cold", "purged")
-_UNREADABLE = (duckdb.Error, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,10 @@ class Map:
     epoch: int
     states: dict[Month, str]
     segments: dict[Month, tuple[Segment, ...]]
+
+    def listed(self, parent: str, months: Iterable[date]) -> list[Segment]:
+        """The segments of these months, in the order of time."""
+        return [segment for month in sorted(months) for segment in self.segments.get((parent, month), ())]
 
 
 @dataclass(slots=True)
@@ -138,54 +140,33 @@ class Tiers:
     ) -> Found:
         """Up to `limit` records beyond a position, from whichever tier has them."""
         where = None if selection.where is None else filters.parse(selection.where, kind)
+        wanted = Wanted(kind, selection, where, position, ascending)
 
         def read(connection: psycopg.Connection[Any], known: Map) -> Found:
             found = Found()
-            for stretch in _ahead(stretches(known.states, BY_KIND[kind].name), selection, position, ascending):
+            for stretch in _ahead(known, wanted):
                 left = limit - len(found.records)
                 if left <= 0:
                     break
                 if stretch.months:
-                    self._add_cold(found, kind, selection, where, stretch, known, position, ascending, left)
+                    self._add_cold(found, wanted, known.listed(wanted.parent, stretch.months), left)
                 else:
-                    within = (stretch.lower, stretch.upper)
-                    rows = self._hot(connection, kind, selection, where, within, position, ascending, left)
-                    found.add(rows, "hot")
+                    asked = self.ask(connection, wanted, left, within=(stretch.lower, stretch.upper))
+                    found.add(RECORDS[kind]._rows(connection.execute(*asked.sql()).fetchall()), "hot")
             return found
 
         return self.steadily(read)
 
-    def _hot(
-        self,
-        connection: psycopg.Connection[Any],
-        kind: Kind,
-        selection: Selection,
-        where: Any,
-        within: Interval,
-        position: Position | None,
-        ascending: bool,
-        limit: int,
-    ) -> list[Any]:
-        asked = self.ask(connection, kind, selection, where, within, position, ascending, limit)
-        return list(RECORDS[kind]._rows(connection.execute(*asked.sql()).fetchall()))
-
     def ask(
-        self,
-        connection: psycopg.Connection[Any],
-        kind: Kind,
-        selection: Selection,
-        where: Any,
-        within: Interval,
-        position: Position | None,
-        ascending: bool,
-        limit: int,
+        self, connection: psycopg.Connection[Any], wanted: Wanted, limit: int, within: Interval = (None, None)
     ) -> Question:
         """How PostgreSQL is asked, given what is known of tenants and indexed fields."""
+        selection, where = wanted.selection, wanted.where
         return question(
-            kind,
+            wanted.kind,
             selection,
-            position=position,
-            ascending=ascending,
+            position=wanted.position,
+            ascending=wanted.ascending,
             limit=limit,
             within=within,
             where=where,
@@ -206,56 +187,22 @@ class Tiers:
         self._many_tenants = row[0] > KNOWN_TENANTS_MOST
         return int(row[0])
 
-    def _add_cold(
-        self,
-        found: Found,
-        kind: Kind,
-        selection: Selection,
-        where: Any,
-        stretch: Stretch,
-        known: Map,
-        position: Position | None,
-        ascending: bool,
-        limit: int,
-    ) -> None:
-        parent = BY_KIND[kind].name
-        conditions = cold_conditions(kind, selection, where, position, ascending)
-        lower, upper = _reach(selection, position, ascending)
-        listed = [s for month in stretch.months for s in known.segments.get((parent, month), ())]
-        for segment in listed if ascending else reversed(listed):
+    def _add_cold(self, found: Found, wanted: Wanted, listed: list[Segment], limit: int) -> None:
+        for segment in listed if wanted.ascending else reversed(listed):
             if limit <= 0:
                 return
-            if not _meets(segment.min_time, segment.max_time, lower, upper):
+            if not wanted.meets(segment.min_time, segment.max_time):
                 continue
             if segment.state == "quarantined":
-                found.warnings.append(_hole(segment, segment.note or "it is quarantined"))
+                found.warnings.append(cold.hole(segment))
                 continue
             try:
-                rows = self._from_segment(segment, conditions, (lower, upper), ascending=ascending, limit=limit)
-            except _UNREADABLE as error:
-                found.warnings.append(_hole(segment, f"{type(error).__name__} while reading it"))
+                records = cold.read_segment(self.archive, segment, wanted, limit)
+            except cold.UNREADABLE as error:
+                found.warnings.append(cold.hole(segment, error))
                 continue
-            found.add(_records(kind, rows), "cold")
-            limit -= len(rows)
-
-    def _from_segment(
-        self, segment: Segment, conditions: list[Condition], reach: Interval, *, ascending: bool, limit: int
-    ) -> list[tuple[Any, ...]]:
-        path = segment.path(self.archive)
-        rows: list[tuple[Any, ...]] = []
-        for window in segments.windows(path, ascending=ascending):
-            if not _meets(window.first, window.last, *reach):
-                continue
-            bounds = [segments.time_condition(">=", window.first), segments.time_condition("<=", window.last)]
-            # Neighbouring windows may share their edge's time; what was read already is not read again.
-            seen = {(row[_TIME[segment.parent]], row[0]) for row in rows}
-            more = segments.select_rows(
-                path, segment.parent, [*bounds, *conditions], ascending=ascending, limit=limit - len(rows) + len(seen)
-            )
-            rows += [row for row in more if (row[_TIME[segment.parent]], row[0]) not in seen]
-            if len(rows) >= limit:
-                return rows[:limit]
-        return rows
+            found.add(records, "cold")
+            limit -= len(records)
 
     # Look-ups
 
@@ -268,12 +215,12 @@ class Tiers:
             hot = connection.execute(statements("postgres", "store")[f"find_{kind}"], {"id": id}).fetchall()
             found = {(r.time, r.id): r for r in RECORDS[kind]._rows(hot)}
             parent = BY_KIND[kind].name
-            months = [m for m, state in known.states.items() if m[0] == parent and state in _COLD]
-            newest_cold = max((partitions.month_bounds(month)[1] for _, month in months), default=None)
+            months = [month for (name, month), state in known.states.items() if name == parent and state in _COLD]
+            newest_cold = max((partitions.month_bounds(month)[1] for month in months), default=None)
             if newest_cold is None or (found and max(time for time, _ in found) >= newest_cold):
                 return sorted(found.values(), key=lambda r: r.time, reverse=True)
-            cold, unreadable = self._cold_lookup(kind, id, [s for m in months for s in known.segments.get(m, ())])
-            found |= {(r.time, r.id): r for r in cold}
+            archived, unreadable = self._cold_lookup(kind, id, known.listed(parent, months))
+            found |= {(r.time, r.id): r for r in archived}
             if not found and unreadable:
                 raise ArchiveError(f"{kind} {id!r} is in nothing that can be read; {unreadable[0]}")
             return sorted(found.values(), key=lambda r: r.time, reverse=True)
@@ -281,98 +228,25 @@ class Tiers:
         return self.steadily(read)
 
     def _cold_lookup(self, kind: Kind, id: str, listed: list[Segment]) -> tuple[list[Any], list[str]]:
-        rows: list[Any] = []
+        found: list[Any] = []
         holes: list[str] = []
         for segment in listed:
             if segment.state == "quarantined":
-                holes.append(_hole(segment, segment.note or "it is quarantined"))
+                holes.append(cold.hole(segment))
                 continue
             try:
-                rows += segments.select_rows(
-                    segment.path(self.archive), segment.parent, [("id = ?", [id])], ascending=False, limit=100
-                )
-            except _UNREADABLE as error:
-                holes.append(_hole(segment, f"{type(error).__name__} while reading it"))
-        return _records(kind, rows), holes
+                found += cold.find(self.archive, segment, kind, id)
+            except cold.UNREADABLE as error:
+                holes.append(cold.hole(segment, error))
+        return found, holes
 
 
-_TIME = {parent: list(BY_KIND[kind].columns.keys()).index("time") for parent, kind in segments.KINDS.items()}
-
-
-def cold_conditions(
-    kind: Kind, selection: Selection, where: Any, position: Position | None, ascending: bool
-) -> list[Condition]:
-    """The selection and the cursor as DuckDB's conditions; every value is a parameter."""
-    named = {
-        "tenant_id": selection.tenant_ids,
-        "id" if kind == "event" else "event_id": selection.event_ids,
-        "destination_id": selection.destination_ids,
-        "topic": selection.topics,
-        "status": (selection.status,) if selection.status else (),
-    }
-    found: list[Condition] = [
-        (f"{name} IN ({', '.join('?' * len(values))})", list(values)) for name, values in named.items() if values
-    ]
-    found += [segments.time_condition(operator, bound) for operator, bound in selection.time.bounds()]
-    if position is not None:
-        sign = ">" if ascending else "<"
-        (before, at), (equal, _) = (segments.time_condition(op, position.time) for op in (sign, sign + "="))
-        found += [(equal, at), (f"{before} OR id {sign} ?", [*at, position.id])]
-    if where is not None:
-        found.append(filters.to_duckdb(where))
-    return found
-
-
-def _ahead(
-    all_stretches: list[Stretch], selection: Selection, position: Position | None, ascending: bool
-) -> Iterator[Stretch]:
-    lower, upper = _reach(selection, position, ascending)
-    for stretch in all_stretches if ascending else reversed(all_stretches):
-        if _meets(stretch.lower, stretch.upper, lower, upper):
+def _ahead(known: Map, wanted: Wanted) -> Iterator[Stretch]:
+    """The stretches that can hold an answer, in the direction of reading."""
+    all_stretches = stretches(known.states, wanted.parent)
+    for stretch in all_stretches if wanted.ascending else reversed(all_stretches):
+        if wanted.meets(stretch.lower, stretch.upper):
             yield stretch
-
-
-def _reach(selection: Selection, position: Position | None, ascending: bool) -> Interval:
-    """The interval of time, both ends included, in which an answer can lie."""
-    time = selection.time
-    lowers = [t for t in (time.gte, time.gt, position.time if position and ascending else None) if t]
-    uppers = [t for t in (time.lte, time.lt, position.time if position and not ascending else None) if t]
-    return max(lowers, default=None), min(uppers, default=None)
-
-
-def reachable(segment: Segment, selection: Selection) -> bool:
-    """Whether a segment can hold anything of a selection, by the catalog's times."""
-    return _meets(segment.min_time, segment.max_time, *_reach(selection, None, False))
-
-
-def _meets(first: datetime | None, last: datetime | None, lower: datetime | None, upper: datetime | None) -> bool:
-    below = last is not None and lower is not None and last < lower
-    above = first is not None and upper is not None and first > upper
-    return not below and not above
-
-
-def _records(kind: Kind, rows: list[tuple[Any, ...]]) -> list[Any]:
-    names = list(BY_KIND[kind].columns.keys())
-    times = [i for i, name in enumerate(names) if name in TIME_COLUMNS]
-    texts = [i for i, name in enumerate(names) if name in JSON_COLUMNS]
-    made = []
-    for row in rows:
-        values = list(row)
-        for i in times:
-            values[i] = from_micros(values[i])
-        for i in texts:
-            values[i] = None if values[i] is None else loads(values[i])
-        made.append(values)
-    return list(RECORDS[kind]._rows(made))
-
-
-def _hole(segment: Segment, why: str) -> str:
-    between = " to ".join(rfc3339(t) for t in (segment.min_time, segment.max_time) if t)
-    name = partitions.partition_name(segment.parent, segment.month)
-    return (
-        f"{segment.rows} {segment.parent} from {between} cannot be read: segment {segment.segment_id}: {why}. "
-        f"`python -m logstore verify` looks again; `python -m logstore restore {name}` helps while the table is there"
-    )
 
 
 def _driver(pooled: Any) -> psycopg.Connection[Any]:

@@ -31,6 +31,7 @@ ORDER = [
     "segments",
     "sealing",
     "queries",
+    "cold",
     "tiers",
     "explain",
     "metrics",

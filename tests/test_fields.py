@@ -24,6 +24,7 @@ from logstore import (
     filters,
     partitions,
 )
+from logstore.cold import Wanted
 from logstore.cursor import Position, encode
 from tests.records_of import START, attempt, event
 from tests.test_plans import _indexes
@@ -174,7 +175,7 @@ def test_a_page_on_an_indexed_field_costs_the_same_on_a_table_ten_times_as_large
 def _buffers(store: LogStore) -> int:
     tree = filters.parse(WHERE, "event")
     with store.database.connection(autocommit=True) as connection:
-        asked = store.tiers.ask(connection, "event", Selection(topics=(TOPIC,)), tree, (None, None), None, False, 11)
+        asked = store.tiers.ask(connection, Wanted("event", Selection(topics=(TOPIC,)), tree), 11)
         text, values = asked.sql()
         row = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}", values).fetchone()
     assert row is not None
