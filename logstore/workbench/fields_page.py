@@ -13,6 +13,7 @@ from logstore import fields, filters
 from logstore.cursor import Kind
 from logstore.errors import InvalidFilter
 from logstore.fields import Field
+from logstore.filters.tree import quoted
 from logstore.records import Attempt, Selection, TimeFilter, parse_rfc3339
 from logstore.workbench import cached, details, empty, times
 from logstore.workbench import frame as frames
@@ -21,6 +22,7 @@ from logstore.workbench.view import grouped
 
 _OLD = 86_400  # seconds between two types after which the older one counts as given up
 _EXAMPLE_MOST = 120  # characters of a value that an expression repeats
+_COUNTED_MOST = 64  # values that the catalogue counts exactly
 _LOOKED_AT = 20  # records of one moment that are searched for an example
 
 
@@ -110,7 +112,9 @@ def sentence(frame: Frame, field: Field) -> str:
     kinds = list(seen)
     if field.vanished:
         last = f"{frame.show(field.last_seen)}, {times.ago(field.last_seen, frame.now)}"
-        return f"🕳️ Vanished: records of the topic that came later do not have it; it was last seen {last}."
+        return (
+            f"🕳️ Vanished: later records of the topic, as far as they were looked at, do not have it; last seen {last}."
+        )
     if len(kinds) < 2:
         return f"✅ Steady: {'always ' + kinds[0] if kinds else 'never anything but null'}."
     each = "; ".join(f"{kind} last seen {times.ago(time, frame.now)}" for kind, time in seen.items())
@@ -130,8 +134,8 @@ def _table(frame: Frame, found: list[Field]) -> None:
             "types": [", ".join(types_of(field)) or "null" for field in found],
             "rows": [field.rows for field in found],
             "nulls": [field.nulls for field in found],
-            "distinct": [f"about {field.distinct:,}" if field.distinct >= 64 else f"{field.distinct}" for field in found],
-            "longest": [field.longest for field in found],
+            "distinct": [_values(field) for field in found],
+            "longest": [field.longest or None for field in found],
             "index": ["⚡ indexed" if field.indexed else "no" for field in found],
             "last": [times.ago(field.last_seen, frame.now) for field in found],
             "first": [times.ago(field.first_seen, frame.now) for field in found],
@@ -149,6 +153,12 @@ def _table(frame: Frame, found: list[Field]) -> None:
         selection_mode="single-row",
         selection_default={"selection": {"rows": open_row, "columns": [], "cells": []}},
     )
+
+
+def _values(field: Field) -> str:
+    """How many values there were; an estimate from where on the catalogue keeps only some of their hashes."""
+    most = min(field.distinct, field.rows)
+    return "" if most == 0 else f"about {most:,}" if most >= _COUNTED_MOST else str(most)
 
 
 _CONFIG: dict[str, Any] = {
@@ -213,7 +223,7 @@ def expression(field: Field, kind: Kind) -> str:
     """A filter on the field that is ready to use: with a value of it where there is a short one."""
     name = name_of(field)
     value = _example(field, kind)
-    written = {str: lambda: filters.quoted(value), bool: lambda: str(value).lower(), int: lambda: str(value)}
+    written = {str: lambda: quoted(value), bool: lambda: str(value).lower(), int: lambda: str(value)}
     if type(value) in written and len(str(value)) <= _EXAMPLE_MOST:
         where = f"{name} = {written[type(value)]()}"
         try:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
 from logstore.workbench import cached, finding, texts, times
-from logstore.workbench.view import UnreadableLink, View, grouped
+from logstore.workbench.view import NAMES, UnreadableLink, View, grouped
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +28,10 @@ PAGES = {
     "Attempts": ("pages/2_Attempts.py", "🚚"),
     "Event": ("pages/3_Event.py", "🔎"),
     "Destinations": ("pages/4_Destinations.py", "🎯"),
+    "Fields": ("pages/7_Fields.py", "🧬"),
 }
 _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topics"), "Destinations": ("tenant_ids",)}
+_SHARED["Fields"] = ("topics",)
 
 
 # Streamlit leaves a hand's breadth around a wide page; tables need it.
@@ -84,8 +86,11 @@ def _pairs() -> list[tuple[str, str]]:
 
 
 def write(view: View) -> None:
-    """Make this the page's view: one entry in the browser's history, none when nothing changes."""
-    new = grouped(view.to_query())
+    """Make this the page's view: one entry in the browser's history, none when nothing changes.
+
+    Parameters that only one page knows (workbench/params.py) stay.
+    """
+    new = grouped([*view.to_query(), *(pair for pair in _pairs() if pair[0] not in NAMES)])
     if new != grouped(_pairs()):
         st.query_params.from_dict(new)
 
