@@ -210,10 +210,10 @@ def _sidebar(found: Frame) -> None:
         st.segmented_control(
             "Time zone",
             options=["utc", "browser"],
-            format_func=lambda name: "UTC" if name == "utc" else f"Browser ({st.context.timezone or 'unknown'})",
+            format_func=lambda name: "UTC" if name == "utc" else "Browser's",
             key=bound("zone", view.zone),
             on_change=_zone_chosen,
-            wrap=True,
+            help=f"The browser's zone is {st.context.timezone or 'unknown, so it counts as UTC'}.",
         )
 
 

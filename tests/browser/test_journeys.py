@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser import servers
 from tests.browser.conftest import cells, click_cell, settled, wait_for
-from tests.browser.servers import serving
 
 pytestmark = pytest.mark.browser
 
@@ -25,8 +26,12 @@ def test_a_deep_link_with_parameters_works_on_a_cold_server_for_every_page(small
         "/Event?id=evt_001": "2 destinations: 1 delivered, 1 failing.",
         "/Destinations?tenant_ids=acme&destination_ids=d-bad": "503 × 60",
     }
-    for link, promise in links.items():
-        with serving(small) as address:
+    with ExitStack() as running:
+        started = [servers.start(LOGSTORE_DSN=small, LOGSTORE_ROLE="reader") for _ in links]
+        for process, _ in started:
+            running.callback(servers.stop, process)
+        for (process, address), (link, promise) in zip(started, links.items(), strict=True):
+            servers.wait_until_it_answers(process, address)
             page.goto(address + link)
             expect(page.get_by_text(promise).first).to_be_visible()
             expect(page.get_by_text("Time zone")).to_be_visible()
