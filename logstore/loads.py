@@ -16,10 +16,11 @@ from psycopg.rows import dict_row
 
 from logstore import lines, partitions
 from logstore.errors import LoadError, ServerError
-from logstore.lines import COLUMNS, PARENT, Rejected, Row, Rules
+from logstore.lines import COLUMNS, PARENT, Row
 from logstore.postgres import Database
 from logstore.settings import Settings
 from logstore.statements import statements
+from logstore.validation import Rejected, Rules
 
 STATES = ("running", "done", "failed", "cancelled")
 LETTER_STATES = ("open", "requeued", "resolved", "discarded")

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import lines
-from logstore.lines import COLUMNS, Rejected, Rules
+from logstore.lines import COLUMNS
 from logstore.pipeline.chunks import Chunk, doubtful_lines, line_table
 from logstore.pipeline.transform import Parsed, Transform
+from logstore.validation import REASONS, Rejected, Rules
 
 from .pipeline.files import attempt, event
 
@@ -120,7 +121,7 @@ def test_a_bad_line_says_why(line: str, reason: str) -> None:
         lines.parse(line, RULES)
     assert refused.value.reason == reason
     assert str(refused.value)
-    assert reason in lines.REASONS
+    assert reason in REASONS
 
 
 @pytest.mark.parametrize("line", [line for _, line in GOOD], ids=[what for what, _ in GOOD])

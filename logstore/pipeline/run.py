@@ -6,32 +6,27 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark.sql import SparkSession
 
 from logstore import fields, loads, partitions
 from logstore.errors import LoadError, ServerError
 from logstore.faults import fault
-from logstore.lines import Rules
-from logstore.pipeline import merge, read, session
+from logstore.pipeline import merge, read, session, tasks
 from logstore.pipeline.place import Merged
 from logstore.pipeline.progress import Progress
 from logstore.pipeline.read import Limits, Source, Split
-from logstore.pipeline.write import Job, Stage
+from logstore.pipeline.write import Job
 from logstore.statements import statements
 from logstore.store import LogStore
-
-_POLL_SECONDS = 0.25
-_TASKS_MOST = 512
-_RESULT = "split int, staged long, letters long, error string"
+from logstore.validation import Rules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +86,7 @@ def _run(
             progress = Progress(connection, number, sum(source.size for source in files), bar=bar)
             splits = read.plan(files, limits)
             job = _job(store, connection, number, limits)
-            _stage(spark, job, splits, progress)
+            tasks.stage(spark, job, splits, progress)
             read.check_unchanged(files)
             fault("load.staged")
             finish(store, connection, number, splits, progress)
@@ -170,71 +165,6 @@ def _job(store: LogStore, connection: psycopg.Connection[Any], number: int, limi
         depth=limits.depth,
     )
     return Job(number, conninfo, rules, limits)
-
-
-def _stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress) -> None:
-    """Run the tasks in a thread, so that this one can report and be interrupted."""
-    if not splits:
-        return
-    failed: list[BaseException] = []
-    errors: list[str] = []
-    context = spark.sparkContext
-    # Small files share tasks, because a task costs connections; large splits do not, so that none waits for another.
-    large = sum(split.bytes for split in splits) // max(job.limits.split_bytes // 2, 1)
-    parallel = min(len(splits), max(2 * context.defaultParallelism, large), _TASKS_MOST)
-    tasks = spark.range(0, len(splits), 1, parallel).mapInArrow(_task(job, splits), _RESULT)
-
-    def work() -> None:
-        try:
-            context.setJobGroup(f"load {job.load}", f"load {job.load}", interruptOnCancel=True)
-            errors.extend(row.error for row in tasks.collect() if row.error)
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name=f"load {job.load}", daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(_POLL_SECONDS)
-            progress.read()
-    except BaseException:
-        context.cancelJobGroup(f"load {job.load}")
-        thread.join(10)
-        raise
-    if errors:
-        raise LoadError(errors[0])
-    if failed:
-        raise LoadError(f"the tasks failed: {_first_line(failed[0])}; nothing was loaded, run it again") from failed[0]
-
-
-def _task(job: Job, splits: list[Split]) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        stage = Stage(job)
-        try:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    # An error that a retry would meet again is an answer, not a failure.
-                    try:
-                        counts = stage.run(splits[number])
-                        row = {"split": number, "staged": counts.staged, "letters": counts.letters, "error": None}
-                    except LoadError as error:
-                        row = {"split": number, "staged": 0, "letters": 0, "error": str(error)}
-                    yield pyarrow.RecordBatch.from_pylist([row], schema=_RESULT_SCHEMA)
-        finally:
-            stage.close()
-
-    return run
-
-
-_RESULT_SCHEMA = pyarrow.schema(
-    [("split", pyarrow.int32()), ("staged", pyarrow.int64()), ("letters", pyarrow.int64()), ("error", pyarrow.string())]
-)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "Exception" in line]
-    return (told or lines or [type(error).__name__])[-1].strip()
 
 
 def _abandon(store: LogStore, connection: psycopg.Connection[Any], number: int, error: BaseException) -> None:

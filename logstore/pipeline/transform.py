@@ -18,10 +18,11 @@ import pyarrow.compute
 
 from logstore import lines
 from logstore.cursor import Kind
-from logstore.lines import COLUMNS, Rejected, Rules
+from logstore.lines import COLUMNS, PARENT
 from logstore.partitions import month_of
 from logstore.pipeline.chunks import Chunk, Letter
 from logstore.statements import statements
+from logstore.validation import Rejected, Rules
 
 _TYPES: dict[str, pyarrow.DataType] = {
     **dict.fromkeys(("time", "event_time"), pyarrow.timestamp("us", tz="UTC")),
@@ -75,7 +76,7 @@ class Transform:
         numbers = parsed.filter(undecided)["number"].to_pylist() if len(good) < len(parsed) else []
         groups: list[Group] = []
         for kind, month, rows in _by_month(good):
-            if self.rules.month_state(kind, month) == "open":
+            if self.rules.month_state(PARENT[kind], month) == "open":
                 columns = {name: rows[_PARSED_NAME.get(name, name)] for name in COLUMNS[kind]}
                 table = pyarrow.table(columns).cast(schema(kind))
                 groups.append(Group(kind, month, table, rows["number"], rows["position"]))

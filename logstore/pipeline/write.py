@@ -26,12 +26,13 @@ from logstore import lines
 from logstore.cursor import Kind
 from logstore.errors import LoadError
 from logstore.faults import fault
-from logstore.lines import COLUMNS, PARENT, Rules
+from logstore.lines import COLUMNS, PARENT
 from logstore.partitions import add_bounds_check, make_table, partition_name
 from logstore.pipeline.chunks import Chunk, Letter, chunks
 from logstore.pipeline.read import Limits, Split
 from logstore.pipeline.transform import Group, Transform, letter
 from logstore.statements import statements
+from logstore.validation import Rejected, Rules
 
 _JSON = ("data", "metadata", "response_data", "event_data", "event_metadata")
 _PROGRESS_SECONDS = 1.0
@@ -153,7 +154,7 @@ class Stage:
         """What the columnwise path let pass, NaN for one, has a reason of its own; else PostgreSQL says it."""
         try:
             lines.parse(chunk.text(number), self.job.rules)
-        except lines.Rejected as rejected:
+        except Rejected as rejected:
             return letter(chunk, number, rejected.reason, str(rejected))
         said = error.diag.message_primary or str(error)
         return letter(chunk, number, "refused", f"PostgreSQL refuses it: {said}")

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import logstore
-from logstore.pipeline import Limits, run
+from logstore.pipeline import Limits, run, tasks
 from logstore.pipeline.progress import Progress
 from logstore.pipeline.read import Split
 from logstore.pipeline.write import Job, Stage
@@ -24,7 +24,7 @@ def stage_here(spark: Any, job: Job, splits: list[Split], progress: Progress) ->
 
 
 def main(dsn: str, path: str) -> None:
-    run._stage = stage_here
+    tasks.stage = stage_here
     with logstore.open(dsn, role="operator") as store:
         run.load(store, [path], spark=object(), limits=Limits(split_bytes=20_000), force=True)  # type: ignore[arg-type]
 

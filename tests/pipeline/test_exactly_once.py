@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 
 import logstore
 from logstore import LoadError, loads, pipeline
-from logstore.lines import Rules
-from logstore.pipeline import Limits, merge, read, run
+from logstore.pipeline import Limits, merge, read, run, tasks
 from logstore.pipeline.write import Job, Stage, Stale
 from logstore.settings import ROOT
+from logstore.validation import Rules
 
 from ..conftest import new_database
 from .crash import stage_here
@@ -51,7 +51,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks run in this process: what is proved here is between the database and us."""
-    monkeypatch.setattr(run, "_stage", stage_here)
+    monkeypatch.setattr(tasks, "stage", stage_here)
 
 
 def load(store: logstore.LogStore, path: Path, **options: Any) -> loads.Load:
@@ -64,7 +64,7 @@ def load(store: logstore.LogStore, path: Path, **options: Any) -> loads.Load:
 def clean(server: Any, source: Path) -> dict[str, Any]:
     """What a single load that nothing disturbs leaves."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_stage", stage_here)
+        patch.setattr(tasks, "stage", stage_here)
         with logstore.open(new_database(server), role="operator") as store:
             assert load(store, source).dead == 2
             return contents(store)
@@ -202,7 +202,7 @@ def test_a_file_that_changes_under_the_load_fails_it(
         with path.open("a") as file:
             file.write("{}\n")
 
-    monkeypatch.setattr(run, "_stage", stage)
+    monkeypatch.setattr(tasks, "stage", stage)
     with pytest.raises(LoadError, match="changed while it was loaded"):
         load(store, path)
     assert contents(store)["events"][0] == 0
