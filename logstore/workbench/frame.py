@@ -28,6 +28,7 @@ PAGES = {
     "Attempts": ("pages/2_Attempts.py", "🚚"),
     "Event": ("pages/3_Event.py", "🔎"),
     "Destinations": ("pages/4_Destinations.py", "🎯"),
+    "Loads": ("pages/5_Loads.py", "📥"),
     "Fields": ("pages/7_Fields.py", "🧬"),
 }
 _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topics"), "Destinations": ("tenant_ids",)}
@@ -64,8 +65,10 @@ def frame(page: str, *, range_: bool = True) -> Frame:
     try:
         view = View.from_query(_pairs())
     except UnreadableLink as error:
-        st.title(page)
-        st.warning(str(error), icon="🔗")
+        st.html(_STYLE)
+        st.title(page, anchor=False)
+        _sidebar(Frame(page, View()))
+        st.warning(texts.markdown(error, 600), icon="🔗")
         st.button(f"Go on without “{error.name}”", on_click=drop, args=(error.name,), type="primary")
         st.stop()
     found = Frame(page, view)
@@ -249,10 +252,10 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except InvalidCursor as error:
-        st.warning(f"This link's place in the list cannot be read: {error}.", icon="🔗")
+        st.warning(texts.markdown(f"This link's place in the list cannot be read: {error}.", 600), icon="🔗")
         st.button("Go to the newest page", on_click=change, args=(lambda view: view.at(),), type="primary")
     except LogstoreError as error:
-        st.error(_sentence(str(error)), icon="⚠️")
+        st.error(texts.markdown(_sentence(str(error)), 1000), icon="⚠️")
     except (SQLAlchemyError, psycopg.Error):
         log.exception("the database did not answer")
         st.error("The database did not answer. Try again; if it stays so, run `python -m logstore doctor`.", icon="⚠️")

@@ -1,0 +1,170 @@
+"""Loads: bring files in, watch them come in, and see what came of each load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas
+import streamlit as st
+
+from logstore import loads
+from logstore.loads import Load
+from logstore.settings import Settings
+from logstore.workbench import cached, details, intake, letters, params, running, times
+from logstore.workbench import frame as frames
+from logstore.workbench.children import children
+from logstore.workbench.frame import Frame
+
+STATES = {"running": "⏳ running", "done": "✅ done", "failed": "❌ failed", "cancelled": "✋ cancelled"}
+_SHOWN = 50
+
+
+def page(frame: Frame) -> None:
+    """What comes in, what came in, what did not."""
+    history = loads.history(cached.store(), limit=_SHOWN)
+    _bring_in(first=not history)
+    with frames.sentences():
+        running.live(history)
+    st.subheader("Loads, the newest first", anchor=False)
+    if history:
+        _table(frame, history)
+        _one(frame, history)
+    else:
+        st.info("Nothing was loaded yet. Load a file or a folder above, or the sample data:", icon="📭")
+        st.code("python -m logstore demo", language="bash")
+    with frames.sentences():
+        letters.section(frame)
+
+
+def may_write() -> bool:
+    return Settings.read().role == "operator"
+
+
+# Bringing files in
+
+
+def _bring_in(*, first: bool) -> None:
+    if not may_write():
+        st.info(
+            "This server only reads. To load from here, start it with `LOGSTORE_ROLE=operator`; or load from a terminal: "
+            "`python -m logstore load PATH`.",
+            icon="🔒",
+        )
+        return
+    with st.expander("Load files", icon=":material/upload_file:", expanded=first):
+        upload, path = st.tabs(["Upload", "From a folder of the server"])
+        with upload:
+            _upload()
+        with path:
+            _path()
+
+
+def _upload() -> None:
+    round_ = st.session_state.setdefault("uploads", 0)  # a new key empties the box
+    given = st.file_uploader(
+        "JSON lines (also packed with gzip) or Parquet, of events and attempts",
+        type=[suffix.removeprefix(".") for suffix in intake.SUFFIXES],
+        accept_multiple_files=True,
+        key=f"upload {round_}",
+    )
+    force = st.checkbox("Also files that were loaded before; nothing doubles", key="force upload")
+    if st.button("Load what was uploaded", type="primary", disabled=not given, key="load upload"):
+        inbox = Settings.read().inbox
+        with frames.sentences():
+            kept = [intake.keep(inbox, file.name, file.getvalue()) for file in given or ()]
+            children().load([str(path) for path in kept], force=force)
+            st.session_state["uploads"] = round_ + 1
+            st.rerun()
+
+
+def _path() -> None:
+    with st.form("path", border=False):
+        text = st.text_input("A file, or a folder and all in it", placeholder=str(Settings.read().inbox))
+        force = st.checkbox("Also files that were loaded before; nothing doubles", key="force path")
+        if st.form_submit_button("Load it", type="primary"):
+            with frames.sentences():
+                found = intake.look(text)
+                children().load([str(found.path)], force=force)
+                st.rerun()
+
+
+# What ran
+
+
+def _table(frame: Frame, history: list[Load]) -> None:
+    shown = pandas.DataFrame([_row(frame, load) for load in history])
+    key = f"loads {history[0].id} {len(history)}"
+    chosen = [i for i, load in enumerate(history) if load.id == params.number("load")]
+    st.dataframe(
+        shown,
+        key=key,
+        hide_index=True,
+        height="content" if len(history) <= 8 else 320,
+        column_config=_CONFIG,
+        on_select=lambda: _chosen(key, history),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": chosen, "columns": [], "cells": []}},
+    )
+
+
+def _row(frame: Frame, load: Load) -> dict[str, Any]:
+    seconds = sum(load.seconds.values())
+    first = Path(load.sources[0]["path"]).name if load.sources else ""
+    return {
+        "load": load.id,
+        "state": STATES[load.state],
+        "started": times.show_short(load.started, frame.zone),
+        "files": first if len(load.sources) == 1 else f"{first} and {len(load.sources) - 1} more",
+        "read": load.rows_read,
+        "inserted": load.inserted,
+        "updated": load.updated,
+        "skipped": load.skipped,
+        "dead": load.dead,
+        "took": times.span((load.finished or frame.now) - load.started),
+        "rate": round(load.rows_read / seconds) if seconds and load.state == "done" else None,
+        "error": load.error or "",
+    }
+
+
+def _number(heading: str, width: int, help_: str) -> Any:
+    return st.column_config.NumberColumn(heading, format="localized", width=width, help=help_)
+
+
+_CONFIG: dict[str, Any] = {
+    "load": st.column_config.NumberColumn("load", width=55),
+    "state": st.column_config.TextColumn("state", width=105),
+    "started": st.column_config.TextColumn("started", width=135),
+    "files": st.column_config.TextColumn("files", width=200),
+    "read": _number("rows read", 85, "events and attempts together"),
+    "inserted": _number("inserted", 80, "rows that are new in the log"),
+    "updated": _number("updated", 80, "attempts that were there and got a new outcome"),
+    "skipped": _number("skipped", 80, "events that were there, and rows that the load holds twice"),
+    "dead": _number("dead letters", 95, "rows that could not be loaded; they are below"),
+    "took": st.column_config.TextColumn("took", width=75),
+    "rate": _number("rows a second", 105, "over all its stages, without the start of Spark"),
+    "error": st.column_config.TextColumn("error", width=300),
+}
+
+
+def _chosen(key: str, history: list[Load]) -> None:
+    state: Any = st.session_state.get(key) or {}
+    rows = state.get("selection", {}).get("rows", [])
+    number = str(history[rows[0]].id) if rows and rows[0] < len(history) else None
+    params.put(load=number, letter=None, before=None)
+
+
+def _one(frame: Frame, history: list[Load]) -> None:
+    """The load that is chosen: its files, and where its time went."""
+    number = params.number("load")
+    if number is None:
+        return
+    load = next((load for load in history if load.id == number), None) or loads.get(cached.store(), number)
+    with st.container(border=True):
+        stages = {f"{stage}, seconds": f"{seconds:.1f}" for stage, seconds in load.seconds.items()}
+        details.facts({"load": str(load.id), "state": STATES[load.state], "bytes": f"{load.bytes:,}", **stages})
+        if load.error:
+            st.caption("Why it ended")
+            st.code(load.error, language=None, wrap_lines=True)
+        st.caption("Its files")
+        st.code("\n".join(str(source["path"]) for source in load.sources[:100]), language=None)
