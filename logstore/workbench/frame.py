@@ -29,6 +29,7 @@ PAGES = {
     "Event": ("pages/3_Event.py", "🔎"),
     "Destinations": ("pages/4_Destinations.py", "🎯"),
     "Loads": ("pages/5_Loads.py", "📥"),
+    "SQL": ("pages/6_SQL.py", "🧮"),
     "Fields": ("pages/7_Fields.py", "🧬"),
 }
 _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topics"), "Destinations": ("tenant_ids",)}

@@ -1,0 +1,74 @@
+"""An answer drawn on a page: what to know about it, its rows, a file of them, and a picture of two columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from logstore.analysis import Answer
+from logstore.workbench import answers, charts, params, texts
+from logstore.workbench import frame as frames
+from logstore.workbench.frame import Frame
+
+_KINDS = {"none": "No chart", "bar": "Bars", "line": "Line"}
+
+
+def result(frame: Frame, answer: Answer, *, explained: bool) -> None:
+    """The whole answer; the choice of the picture is in the URL."""
+    for note in answer.notes:
+        st.warning(texts.markdown(note, 500), icon="⚠️")
+    if explained or answer.columns == ("explain_key", "explain_value"):
+        for row in answer.rows:
+            st.code(str(row[-1]), language=None)
+        return
+    count = f"{len(answer):,} {'row' if len(answer) == 1 else 'rows'}"
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{count}** in {answer.seconds:.3f} s{'; there are more' if answer.truncated else ''}")
+        st.download_button(
+            "Download as CSV",
+            answers.as_csv(answer),
+            file_name="answer.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+    if not len(answer):
+        st.info("No rows: nothing in the archive matches.", icon="📭")
+        return
+    shown = answers.table(answer, frame)
+    height: Any = "content" if len(shown) <= 15 else 560
+    st.dataframe(shown, hide_index=True, height=height, key=f"answer {id(answer)}")
+    _picture(answer, shown)
+
+
+def _picture(answer: Answer, shown: Any) -> None:
+    upwards, names = answers.numeric(answer), list(shown.columns)
+    if not upwards:
+        return
+    kind = params.one("chart") if params.one("chart") in _KINDS else "none"
+    y = params.one("y") if params.one("y") in upwards else upwards[0]
+    x = params.one("x") if params.one("x") in names else next((n for n in names if n != y), names[0])
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        _pick("chart", "Chart", list(_KINDS), kind, _KINDS)
+        if kind != "none":
+            _pick("x", "Across", names, x)
+            _pick("y", "Upwards", upwards, y)
+    if kind == "none" or x is None or y is None:
+        return
+    st.plotly_chart(answers.picture(shown, x=x, y=y, line=kind == "line"), config=charts.CONFIG, key="picture")
+    if len(shown) > answers.DRAWN_MOST:
+        st.caption(f"The first {answers.DRAWN_MOST:,} of {len(shown):,} rows are drawn.")
+    if kind == "bar" and shown[x].head(answers.DRAWN_MOST).duplicated().any():
+        st.caption(f"Several rows share a value of “{texts.markdown(x, 60)}”; their bars stand on each other.")
+
+
+def _pick(name: str, label: str, options: list[str], value: str | None, words: dict[str, str] | None = None) -> None:
+    st.selectbox(
+        label,
+        options,
+        key=frames.bound(f"pick {name}", value),
+        format_func=lambda option: (words or {}).get(option, option),
+        on_change=lambda: params.put_all({name: st.session_state[f"pick {name}"]}),
+        width=200,
+    )
