@@ -14,7 +14,7 @@ import itertools
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     ARRAY,
@@ -97,15 +97,17 @@ def question(
     where: Any = None,
     tenants_known: int | None = None,
     field_index: bool = False,
+    plain: bool = False,
 ) -> Question:
     """How to ask for the records of a selection beyond a position, inside an interval of time.
 
-    `field_index` says that the filter names an indexed field of the one topic that is asked for.
+    `field_index` says that the filter names an indexed field of the one topic that is asked for. `plain` asks for
+    nothing but predicates: what counts all records has no use for scans that stop early.
     """
     given = _columns(kind, selection)
     equal = {name: values[0] for name, values in given.items() if len(values) == 1}
     several = {name: values for name, values in given.items() if len(values) > 1}
-    form, driving = ("plain", ()) if field_index else _form(kind, equal, several, tenants_known)
+    form, driving = ("plain", ()) if field_index or plain else _form(kind, equal, several, tenants_known)
     values: dict[str, Any] = {f"eq_{name}": value for name, value in equal.items() if name not in driving}
     values |= {f"any_{name}": list(v) for name, v in several.items() if name not in driving}
     rows = list(itertools.product(*(given[name] for name in driving)))
@@ -171,7 +173,12 @@ def _form(
 @lru_cache(maxsize=2000)
 def page_sql(shape: Shape) -> tuple[str, dict[str, Any]]:
     """The text of a shape, and the values that belong to it (those of its filter); the others are bound by name."""
-    compiled = _page(shape).compile(dialect=_DIALECT)
+    return render(_page(shape))
+
+
+def render(statement: Select[Any]) -> tuple[str, dict[str, Any]]:
+    """A statement as psycopg takes it, and the values that it carries itself."""
+    compiled = statement.compile(dialect=_DIALECT)
     given = {name: value for name, value in compiled.params.items() if value is not None}
     state = compiled.construct_expanded_state({**dict.fromkeys(compiled.params), **given})
     return state.statement, dict(state.parameters)
@@ -180,14 +187,14 @@ def page_sql(shape: Shape) -> tuple[str, dict[str, Any]]:
 def _page(shape: Shape) -> Select[Any]:
     table = BY_KIND[shape.kind]
     if shape.form == "plain":
-        return _ordered(select(*table.c).where(*_predicates(table, shape)), table, shape)
+        return _ordered(select(*table.c).where(*predicates(table, shape)), table, shape)
     return _keyed(table, shape)
 
 
 def _keyed(table: Table, shape: Shape) -> Select[Any]:
     """Keys first, one bounded scan per driving row, then the payload of the keys that made it."""
     drive, joined = _drive(table, shape)
-    scan = select(table.c.time, table.c.id).where(*joined, *_predicates(table, shape))
+    scan = select(table.c.time, table.c.id).where(*joined, *predicates(table, shape))
     each = _ordered(scan, table, shape).lateral("each_scan")
     merged = select(each.c.time, each.c.id).select_from(drive).join(each, true())
     keys = _ordered(merged, each, shape).cte("keys")
@@ -229,7 +236,8 @@ def _known_pairs(shape: Shape) -> FromClause:
     return pairs.subquery("known")
 
 
-def _predicates(table: Table, shape: Shape) -> list[ColumnElement[bool]]:
+def predicates(table: FromClause, shape: Shape) -> list[ColumnElement[bool]]:
+    """The conditions of a shape, over its table or over anything that has the columns."""
     columns = table.c
     found: list[ColumnElement[bool]] = [columns[name] == bindparam(f"eq_{name}", type_=Text) for name in shape.equal]
     found += [columns[name] == func.any(_array(name)) for name in shape.any_of]
@@ -238,7 +246,7 @@ def _predicates(table: Table, shape: Shape) -> list[ColumnElement[bool]]:
     found += [columns.time >= _moment("within_lower")] if lower else []
     found += [columns.time < _moment("within_upper")] if upper else []
     if shape.where is not None:
-        found.append(filters.to_postgres(shape.where, table))
+        found.append(filters.to_postgres(shape.where, cast("Table", table)))
     if shape.cursor:
         # The first half prunes months, the second is the index condition; either alone does only one of the two.
         here = tuple_(_moment("at_time"), bindparam("at_id", type_=Text))

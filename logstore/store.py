@@ -12,11 +12,12 @@ from typing import Any, Self, cast
 import psycopg
 from psycopg.errors import CheckViolation, DiskFull
 
-from logstore import cursor, fields, partitions
+from logstore import cursor, fields, metrics, partitions
 from logstore.cursor import Kind, Position
 from logstore.errors import InvalidSelection, PartitionError, ServerError, Unimplemented
 from logstore.explain import Explanation, explain
 from logstore.inserts import Batch, InsertReport
+from logstore.metrics import Metrics
 from logstore.partitions import Month
 from logstore.postgres import Database
 from logstore.records import Attempt, Event, Page, Selection, from_micros, to_micros
@@ -176,6 +177,38 @@ class LogStore:
     def explain(self, selection: Selection = Selection(), kind: Kind = "attempt") -> Explanation:
         """What the engines would do for a page of this selection; nothing is run."""
         return explain(self.tiers, selection, kind)
+
+    def event_metrics(
+        self,
+        start: datetime,
+        end: datetime,
+        *,
+        selection: Selection = Selection(),
+        measures: Iterable[str] = ("count",),
+        dimensions: Iterable[str] = (),
+        granularity: str | None = None,
+    ) -> Metrics:
+        """Events counted over [start, end), by bucket and dimensions; `destination_id` is the publish input."""
+        shape: dict[str, Any] = {"measures": measures, "dimensions": dimensions, "granularity": granularity}
+        return metrics.measure(self.tiers, "event", start, end, selection=selection, **shape)
+
+    def attempt_metrics(
+        self,
+        start: datetime,
+        end: datetime,
+        *,
+        selection: Selection = Selection(),
+        measures: Iterable[str] = ("count",),
+        dimensions: Iterable[str] = (),
+        granularity: str | None = None,
+    ) -> Metrics:
+        """Attempts measured over [start, end), by bucket and dimensions.
+
+        Roll-ups answer by themselves, exactly as the scan would, when `metrics.rollups.serves` says so: whole hours by
+        tenant and status, or whole days by tenant, destination, topic, status and code; no percentiles, no `where`.
+        """
+        shape: dict[str, Any] = {"measures": measures, "dimensions": dimensions, "granularity": granularity}
+        return metrics.measure(self.tiers, "attempt", start, end, selection=selection, **shape)
 
     def _was_sent(self, event: Event, destination_id: str) -> bool:
         sent = Selection(tenant_ids=(event.tenant_id,), event_ids=(event.id,), destination_ids=(destination_id,))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import psycopg
 from psycopg import sql
 
-from logstore import partitions
+from logstore import metrics, partitions
 from logstore.lines import COLUMNS
 from logstore.statements import statements
 
@@ -42,6 +42,8 @@ def attach(connection: psycopg.Connection[Any], table: Month, merged: Merged) ->
     staging, name = sql.Identifier(table.name), partitions.partition_name(table.parent, table.month)
     count = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(staging)).fetchone()
     assert count is not None
+    if table.parent == "attempts":
+        metrics.add_table(connection, table.name)
     connection.execute(
         sql.SQL("ALTER TABLE {} DROP COLUMN position, DROP COLUMN file, RESET (autovacuum_enabled)").format(staging)
     )

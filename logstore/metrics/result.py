@@ -1,0 +1,155 @@
+"""The answer: groups of all tiers merged, series filled, measures computed; rows for charts and data frames."""
+
+from __future__ import annotations
+
+import html
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from logstore.metrics.measures import LATENCIES, MEASURES
+from logstore.metrics.question import ROWS_MOST, Question
+from logstore.records import from_micros, rfc3339, to_micros
+
+if TYPE_CHECKING:
+    import pandas
+
+_SHOWN = 200  # rows in a notebook; all of them are in to_pandas()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metrics:
+    """Measures by bucket and dimensions.
+
+    With a granularity `columns` are `time` (the bucket's start), the dimensions, the measures, and `partial`: the bucket is
+    not wholly inside the range. Without one they are the dimensions and the measures. Latencies are seconds.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    unit: str  # what is counted: events or attempts
+    start: datetime
+    end: datetime
+    granularity: str | None
+    dimensions: tuple[str, ...]
+    measures: tuple[str, ...]
+    source: str  # scan, roll-up or spark
+    tiers: tuple[str, ...] = ()  # that a scan read
+    warnings: tuple[str, ...] = ()  # what could not be read and is missing here
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A data frame; times are datetime64[us, UTC], counts int64, everything else float64 with NaN for null."""
+        import pandas
+
+        frame = pandas.DataFrame(list(self.rows), columns=list(self.columns))
+        types = {name: "int64" if name.endswith("count") else "float64" for name in self.measures}
+        if self.granularity is not None:
+            types |= {"time": "datetime64[us, UTC]", "partial": "bool"}
+        return frame.astype(types)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_text(value))}</td>" for value in row) + "</tr>"
+            for row in self.rows[:_SHOWN]
+        )
+        more = f"; the first {_SHOWN} are shown" if len(self) > _SHOWN else ""
+        caption = f"{len(self)} rows of {self.unit}, {self.source} in {self.seconds:.3f} s{more}"
+        notes = "".join(f"<p>⚠ {html.escape(warning)}</p>" for warning in self.warnings)
+        return f"{notes}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    return "" if value is None else str(value)
+
+
+@dataclass(slots=True)
+class Groups:
+    """Parts by (bucket, *dimensions), gathered from as many readings as it takes."""
+
+    question: Question
+    found: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
+    tiers: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Rows of bucket, dimensions, parts; whatever an engine calls a bucket, microseconds or a time."""
+        split = 1 + len(self.question.dimensions)
+        for row in rows:
+            if not row[split]:
+                continue  # an aggregate over nothing still gives a row when there is nothing to group by
+            start = to_micros(row[0]) if isinstance(row[0], datetime) else row[0]
+            key = (start, *row[1:split])
+            parts = [_part(value) for value in row[split:]]
+            there = self.found.get(key)
+            self.found[key] = parts if there is None else [a + b for a, b in zip(there, parts, strict=True)]
+        if len(self.found) > ROWS_MOST:
+            raise self.question.too_many()
+
+    def finish(self, *, source: str, seconds: float) -> Metrics:
+        asked = self.question
+        time = () if asked.granularity is None else ("time",)
+        partial = () if asked.granularity is None else ("partial",)
+        return Metrics(
+            columns=(*time, *asked.dimensions, *asked.measures, *partial),
+            rows=tuple(self._rows()),
+            unit=f"{asked.kind}s",
+            start=asked.start,
+            end=asked.end,
+            granularity=None if asked.granularity is None else str(asked.granularity),
+            dimensions=asked.dimensions,
+            measures=asked.measures,
+            source=source,
+            tiers=tuple(tier for tier in ("hot", "cold") if tier in self.tiers),
+            warnings=tuple(self.warnings),
+            seconds=seconds,
+        )
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """One whole series after the other; without dimensions there is one series even over nothing."""
+        asked = self.question
+        starts = asked.starts()
+        combinations = {key[1:] for key in self.found}
+        if asked.granularity is not None and not asked.dimensions:
+            combinations = {()}
+        if len(starts) * len(combinations) > ROWS_MOST:
+            raise asked.too_many(len(combinations))
+        spans = [self._span(start) for start in starts]
+        nothing = [() if part == LATENCIES else 0 for part in asked.parts]
+        for combination in sorted(combinations, key=lambda c: [(v is not None, v) for v in c]):
+            for start, (seconds, head, tail) in zip(starts, spans, strict=True):
+                parts = self.found.get((start, *combination), nothing)
+                yield (*head, *combination, *self._values(parts, seconds), *tail)
+
+    def _span(self, start: int | None) -> tuple[float, tuple[Any, ...], tuple[Any, ...]]:
+        """The seconds of a bucket inside the range, and what frames its rows: its start, and whether it is partial."""
+        first, last = to_micros(self.question.start), to_micros(self.question.end)
+        if start is None or self.question.granularity is None:
+            return (last - first) / 1_000_000, (), ()
+        after = self.question.granularity.after(start)
+        seconds = (min(after, last) - max(start, first)) / 1_000_000
+        return seconds, (from_micros(start),), (start < first or after > last,)
+
+    def _values(self, found: Sequence[Any], seconds: float) -> Iterator[Any]:
+        parts = dict(zip(self.question.parts, found, strict=True))
+        if parts.get(LATENCIES):
+            parts[LATENCIES] = sorted(parts[LATENCIES])
+        for name in self.question.measures:
+            yield MEASURES[self.question.kind][name].value(parts, seconds)
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, bytes):  # PostgreSQL's latencies: 8 bytes each, in network order
+        return list(struct.unpack(f">{len(value) // 8}q", value))
+    return value if isinstance(value, list) else int(value)

@@ -1,0 +1,95 @@
+"""Groups counted from the records themselves: hot months by PostgreSQL, cold ones by DuckDB, file by file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from sqlalchemy import FromClause, Select, literal_column, null, select, text
+
+from logstore import cold, segments
+from logstore.cold import Wanted
+from logstore.metrics import buckets
+from logstore.metrics.measures import LATENCIES, PARTS
+from logstore.metrics.question import ROWS_MOST, Question
+from logstore.metrics.result import Groups
+from logstore.queries import Interval, predicates, question, render
+from logstore.segments import Segment
+from logstore.tables import BY_KIND
+from logstore.tiers import Map, Tiers, stretches
+
+# 8 bytes a latency, so that a million of them travel as 8 MB and not as a million rows.
+_HOT_LATENCIES = (
+    "string_agg(int8send((extract(epoch FROM attempts.time - attempts.event_time) * 1000000)::bigint), ''::bytea)"
+)
+_COLD_LATENCIES = "list(epoch_us(time) - epoch_us(event_time))"
+
+
+def scan(tiers: Tiers, asked: Question) -> Groups:
+    """The groups of a question over both tiers, with a map that was true from before to after."""
+    wanted = Wanted(asked.kind, asked.inside, asked.where)
+
+    def read(connection: psycopg.Connection[Any], known: Map) -> Groups:
+        groups = Groups(asked)
+        for stretch in stretches(known.states, wanted.parent):
+            if not wanted.meets(stretch.lower, stretch.upper):
+                continue
+            if stretch.months:
+                _add_cold(groups, tiers, wanted, known.listed(wanted.parent, stretch.months))
+            else:
+                groups.tiers.add("hot")
+                groups.add(connection.execute(*hot_sql(asked, (stretch.lower, stretch.upper))).fetchall())
+        return groups
+
+    return tiers.steadily(read)
+
+
+def hot_sql(asked: Question, within: Interval = (None, None)) -> tuple[str, dict[str, Any]]:
+    """The groups inside an interval, as PostgreSQL is asked for them."""
+    parts: list[Any] = [literal_column(_HOT_LATENCIES if part == LATENCIES else PARTS[part]) for part in asked.parts]
+    return grouped(BY_KIND[asked.kind], asked, parts, within)
+
+
+def grouped(
+    source: FromClause, asked: Question, parts: list[Any], within: Interval = (None, None)
+) -> tuple[str, dict[str, Any]]:
+    """A SELECT of bucket, dimensions and parts over anything that has the columns of the question."""
+    page: dict[str, Any] = {"position": None, "ascending": True, "limit": 1}
+    shape = question(asked.kind, asked.inside, within=within, where=asked.where, plain=True, **page)
+    start = null() if asked.granularity is None else buckets.to_postgres(source.c.time, asked.granularity)
+    statement: Select[Any] = select(start, *(source.c[name] for name in asked.dimensions), *parts)
+    statement = statement.select_from(source).where(*predicates(source, shape.shape))
+    # Grouped by position: PostgreSQL takes the same parameters in two places for two different expressions.
+    first = 1 if asked.granularity is not None else 2
+    places = range(first, 2 + len(asked.dimensions))
+    statement = statement.group_by(*(text(str(place)) for place in places)).limit(literal_column(str(ROWS_MOST + 1)))
+    sql, constants = render(statement)
+    return sql, {**constants, **shape.values}
+
+
+def _add_cold(groups: Groups, tiers: Tiers, wanted: Wanted, listed: list[Segment]) -> None:
+    for segment in listed:
+        if not wanted.meets(segment.min_time, segment.max_time):
+            continue
+        groups.tiers.add("cold")
+        if segment.state == "quarantined":
+            groups.warnings.append(cold.hole(segment))
+            continue
+        try:
+            rows = _from_file(tiers, groups.question, wanted, segment)
+        except cold.UNREADABLE as error:
+            groups.warnings.append(cold.hole(segment, error))
+            continue
+        groups.add(rows)
+
+
+def _from_file(tiers: Tiers, asked: Question, wanted: Wanted, segment: Segment) -> list[tuple[Any, ...]]:
+    conditions = cold.conditions(wanted)
+    where = " AND ".join(f"({condition})" for condition, _ in conditions)
+    parts = [_COLD_LATENCIES if part == LATENCIES else PARTS[part] for part in asked.parts]
+    start = "NULL" if asked.granularity is None else buckets.to_duckdb(asked.granularity)
+    keys = ", ".join([start, *asked.dimensions])
+    statement = f"SELECT {', '.join([keys, *parts])} FROM read_parquet(?) WHERE {where} GROUP BY {keys}"
+    values = [value for _, found in conditions for value in found]
+    path = str(segment.path(tiers.archive))
+    return segments.engine().execute(f"{statement} LIMIT {ROWS_MOST + 1}", [path, *values]).fetchall()

@@ -1,0 +1,285 @@
+"""The roll-ups equal the records, whatever was written, undone, killed, folded, archived or restored."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logstore import LogStore, Selection, TimeFilter, archive, metrics, partitions, postgres
+from logstore.embedded import EmbeddedServer
+from logstore.metrics import Question, rollups
+from logstore.metrics.measures import MEASURES
+from logstore.metrics.scan import scan
+from tests.metrics import records
+from tests.metrics.plain import measured, same
+from tests.metrics.test_agreement import empty
+from tests.records_of import attempt, unique
+from tests.test_archive import make_cold
+
+MARCH, APRIL = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
+WHOLE = (datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC))
+DERIVED = tuple(name for name in MEASURES["attempt"] if not name.startswith("latency"))
+HOURLY = {"measures": DERIVED, "dimensions": ("tenant_id", "status"), "granularity": "6h"}
+DAILY = {"measures": DERIVED, "dimensions": rollups.DAILY.keys, "granularity": "1w"}
+TABLES = ("attempts_hourly", "attempts_daily", "attempts_deltas")
+
+
+def check(store: LogStore, expected: list[Any] | None = None) -> None:
+    """Both roll-ups give what the scan gives, and what plain Python gives for these records."""
+    for asked in (HOURLY, DAILY, {"measures": ("count",), "granularity": "1M"}):
+        rolled = store.attempt_metrics(*WHOLE, **asked)
+        assert (rolled.source, rolled.tiers) == ("roll-up", ())
+        scanned = scan(store.tiers, Question.of("attempt", *WHOLE, **asked)).finish(source="scan", seconds=0)
+        same(list(rolled), list(scanned))
+        if expected is not None:
+            same(list(rolled), measured(expected, *WHOLE, **asked))
+
+
+def contents(store: LogStore) -> dict[str, list[Any]]:
+    """What the roll-ups hold after folding, without what adds up to nothing."""
+    metrics.fold(store)
+    with store.database.connection() as connection:
+        return {
+            name: sorted(connection.execute(f"SELECT * FROM {name} WHERE records <> 0").fetchall(), key=repr)
+            for name in TABLES
+        }
+
+
+@settings(max_examples=10)
+@given(st.data())
+def test_they_equal_the_scan_after_anything(any_store_module: LogStore, data: st.DataObject) -> None:
+    store = any_store_module
+    empty(store, "attempts")
+    there: dict[Any, Any] = {}
+    pool = unique(data.draw(st.lists(records.attempts, min_size=3, max_size=12)))
+    for _ in range(data.draw(st.integers(2, 7))):
+        step = data.draw(st.sampled_from(["insert", "insert", "update", "delete", "killed", "fold", "archive", "undo"]))
+        names = [p.name for p in partitions.inventory(store.database) if p.parent == "attempts"]
+        cold = [n for n, s in _states(store).items() if s != "open"]
+        if step in ("insert", "update"):
+            batch = [
+                _turned(r) if step == "update" else r for r in data.draw(st.lists(st.sampled_from(pool), max_size=6))
+            ]
+            batch = [r for r in batch if _month(r) not in cold]
+            store.insert_many(attempts=batch)
+            for record in batch:
+                was = there.get((record.time, record.id), record)
+                there[record.time, record.id] = _updated(was, record)
+        elif step == "delete":
+            status = data.draw(st.sampled_from(["success", "failed"]))
+            _delete(store, status, cold)
+            there = {k: r for k, r in there.items() if r.status != status or _month(r) in cold}
+        elif step == "killed":
+            _write_and_die(store, [r for r in pool if _month(r) not in cold and _month(r) in names])
+        elif step == "fold":
+            metrics.fold(store)
+        elif step == "archive" and set(names) - set(cold):
+            name = data.draw(st.sampled_from(sorted(set(names) - set(cold))))
+            make_cold(store, name, depth=data.draw(st.sampled_from(["closed", "cold", "detached", "purged"])))
+        elif step == "undo" and cold:
+            archive.restore(store, data.draw(st.sampled_from(cold)))
+    check(store, unique(list(there.values())))
+    before = contents(store)
+    assert metrics.rebuild(store) == []
+    assert contents(store) == before
+    check(store, unique(list(there.values())))
+
+
+def _states(store: LogStore) -> dict[str, str]:
+    states = store.tiers.refresh().states
+    return {partitions.partition_name(p, month): state for (p, month), state in states.items() if p == "attempts"}
+
+
+def _month(record: Any) -> str:
+    return partitions.partition_name("attempts", partitions.month_of(record.time))
+
+
+def _turned(record: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(record, status="failed" if record.status == "success" else "success", code="turned")
+
+
+def _updated(was: Any, now: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(was, status=now.status, code=now.code, response_data=now.response_data)
+
+
+def _delete(store: LogStore, status: str, cold: list[str]) -> None:
+    """As a person would, by SQL; the months that are not open refuse or are elsewhere."""
+    spared = [partitions.month_bounds(partitions.parse_name(name)[1]) for name in cold]
+    outside = " AND ".join(f"NOT (time >= '{lower}' AND time < '{upper}')" for lower, upper in spared) or "true"
+    with store.database.connection() as connection:
+        connection.execute(f"DELETE FROM attempts WHERE status = %s AND {outside}", [status])
+
+
+def _write_and_die(store: LogStore, batch: list[Any]) -> None:
+    """A writer whose process ends before its commit."""
+    from logstore.inserts import Batch
+
+    connection = store.database.connect()
+    Batch.of([], [_turned(record) for record in batch]).write(connection)
+    with store.database.connection(autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+    connection.close()
+
+
+def test_a_statement_that_moves_a_row_to_another_month_moves_its_count(any_store: LogStore) -> None:
+    any_store.insert_many(attempts=[attempt("a", time=MARCH), attempt("b", time=APRIL)])
+    with any_store.database.connection() as connection:
+        connection.execute("UPDATE attempts SET time = time + interval '31 days', tenant_id = 'moved' WHERE id = 'a'")
+    check(any_store, [attempt("a", time=APRIL, tenant_id="moved"), attempt("b", time=APRIL)])
+
+
+def test_an_update_that_changes_nothing_leaves_no_difference(store: LogStore) -> None:
+    given_records = [attempt(f"a{n}", time=MARCH + timedelta(hours=n)) for n in range(50)]
+    store.insert_many(attempts=given_records)
+    assert metrics.fold(store) == 50 + 3
+    store.insert_many(attempts=given_records)
+    assert metrics.fold(store) == 0
+    check(store, given_records)
+
+
+def test_writers_and_folders_at_once_lose_and_double_nothing(store: LogStore) -> None:
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def write(writer: int) -> None:
+        for n in range(12):
+            batch = [attempt(f"w{writer}-{n}-{i}", time=MARCH + timedelta(minutes=7 * i)) for i in range(20)]
+            store.insert_many(attempts=batch)
+            store.insert_many(attempts=[_turned(record) for record in batch[:9]])
+
+    def fold() -> None:
+        while not stop.is_set():
+            metrics.fold(store)
+
+    def read() -> None:
+        while not stop.is_set():
+            count = store.attempt_metrics(*WHOLE).rows
+            assert not count or count[0][0] % 20 == 0, "a batch is seen whole or not at all"
+
+    def guarded(work: Any, *given_: Any) -> threading.Thread:
+        def run() -> None:
+            try:
+                work(*given_)
+            except BaseException as error:
+                failures.append(error)
+
+        return threading.Thread(target=run)
+
+    store.insert_many(attempts=[attempt(f"first{n}") for n in range(20)])
+    writers = [guarded(write, n) for n in range(3)]
+    others = [guarded(fold), guarded(fold), guarded(read)]
+    for thread in (*writers, *others):
+        thread.start()
+    for thread in writers:
+        thread.join(timeout=60)
+    stop.set()
+    for thread in others:
+        thread.join(timeout=60)
+    assert not failures
+    assert store.attempt_metrics(*WHOLE, measures=("count", "failed_count")).rows == ((740, 324),)
+    check(store)
+
+
+@pytest.mark.parametrize(
+    ("change", "source"),
+    [
+        ({}, "roll-up"),
+        ({"granularity": "60m"}, "roll-up"),
+        ({"granularity": "30m"}, "scan"),
+        ({"granularity": "5h", "start": MARCH + timedelta(hours=3)}, "roll-up"),
+        ({"start": MARCH + timedelta(minutes=3)}, "scan"),
+        ({"end": APRIL - timedelta(microseconds=1)}, "scan"),
+        ({"dimensions": ("tenant_id", "status")}, "roll-up"),
+        ({"dimensions": ("code",)}, "roll-up"),
+        ({"dimensions": ("code",), "start": MARCH + timedelta(hours=3)}, "scan"),
+        ({"dimensions": ("code",), "granularity": "12h"}, "scan"),
+        ({"dimensions": ("manual",)}, "scan"),
+        ({"measures": ("latency_p50",)}, "scan"),
+        ({"selection": Selection(tenant_ids=("acme",), status="failed")}, "roll-up"),
+        ({"selection": Selection(destination_ids=("des_1",), topics=("order.created",))}, "roll-up"),
+        ({"selection": Selection(event_ids=("e1",))}, "scan"),
+        ({"selection": Selection(where='code = "500"')}, "scan"),
+        ({"selection": Selection(time=TimeFilter(gte=MARCH))}, "scan"),
+    ],
+)
+def test_a_question_uses_them_when_they_know_enough(store: LogStore, change: dict[str, Any], source: str) -> None:
+    given_records = [
+        attempt(
+            f"a{n}",
+            time=MARCH + timedelta(hours=n),
+            code="500" if n % 3 else None,
+            status="failed" if n % 3 else "success",
+        )
+        for n in range(40)
+    ]
+    store.insert_many(attempts=given_records)
+    asked = {"start": MARCH, "end": APRIL, "granularity": "1d", "measures": ("count", "error_rate"), **change}
+    start, end = asked.pop("start"), asked.pop("end")
+    found = store.attempt_metrics(start, end, **asked)
+    assert found.source == source
+    selection = asked.pop("selection", Selection())
+    if selection in (Selection(), Selection(where='code = "500"')):
+        chosen = [r for r in given_records if selection.where is None or r.code == "500"]
+        same(list(found), measured(chosen, start, end, **{"dimensions": (), **asked}))
+
+
+def test_a_month_that_came_as_files_is_a_gap_until_somebody_rebuilds(store: LogStore) -> None:
+    given_records = [attempt(f"a{n}", time=MARCH + timedelta(hours=n)) for n in range(30)]
+    store.insert_many(attempts=[*given_records, attempt("april", time=APRIL)])
+    make_cold(store, "attempts_2026_03")
+    with store.database.connection() as connection:
+        connection.execute("DELETE FROM segments")
+        connection.execute("DELETE FROM months WHERE month = '2026-03-01'")
+    archive.rebuild_catalog(store)
+    assert store.attempt_metrics(*WHOLE).source == "scan"
+    assert store.attempt_metrics(APRIL, WHOLE[1]).source == "roll-up"
+    assert metrics.rebuild(store) == []
+    assert store.attempt_metrics(*WHOLE).source == "roll-up"
+    check(store, [*given_records, attempt("april", time=APRIL)])
+
+
+def test_a_rebuild_over_a_broken_file_says_so_and_leaves_a_gap(store: LogStore) -> None:
+    store.insert_many(attempts=[attempt("a"), attempt("b", time=APRIL)])
+    make_cold(store, "attempts_2026_03")
+    next(store.settings.archive.rglob("*.parquet")).unlink()
+    assert store.attempt_metrics(*WHOLE).rows == ((2,),), "what was counted while it was written is still known"
+    assert len(metrics.rebuild(store)) == 1
+    found = store.attempt_metrics(*WHOLE)
+    assert (found.source, found.rows, len(found.warnings)) == ("scan", ((1,),), 1)
+
+
+def test_a_month_that_is_given_up_can_be_forgotten(store: LogStore) -> None:
+    store.insert_many(attempts=[attempt("a"), attempt("b", time=APRIL)])
+    with store.database.connection() as connection:
+        metrics.forget(connection, date(2026, 3, 1))
+    assert store.attempt_metrics(*WHOLE).rows == ((1,),)
+
+
+def test_a_database_from_before_gets_its_roll_ups_with_the_migration(
+    server: EmbeddedServer, open_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE before_rollups")
+    files = postgres._migration_files()
+    monkeypatch.setattr(postgres, "_migration_files", lambda: [f for f in files if not f.name.startswith("006")])
+    store = open_store(server.dsn("before_rollups"))
+    given_records = [attempt(f"a{n}", time=MARCH + timedelta(days=n)) for n in range(45)]
+    store.insert_many(attempts=given_records)
+    make_cold(store, "attempts_2026_03", depth="detached")
+    monkeypatch.undo()
+    with psycopg.connect(server.dsn("before_rollups"), autocommit=True) as connection:
+        assert postgres.migrate(connection) == ["006_rollups"]
+    assert store.attempt_metrics(APRIL, WHOLE[1]).source == "roll-up"
+    assert store.attempt_metrics(*WHOLE).source == "scan"
+    metrics.rebuild(store)
+    check(store, given_records)
