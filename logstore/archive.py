@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import sql
 
-from logstore import partitions, sealing, segments
+from logstore import metrics, partitions, sealing, segments
 from logstore.errors import ArchiveError
 from logstore.faults import fault
 from logstore.segments import ROW_GROUP, Checksum, Segment
@@ -151,6 +151,8 @@ def retire(store: LogStore, partition: str, *, note: str) -> list[Segment]:
         connection.execute(
             statements("postgres", "segments")["set_state"], {"ids": ids, "state": "retired", "note": note}
         )
+        if parent == "attempts":
+            metrics.forget(connection, month)  # what nobody can read any more is not counted either
         return gone
 
 
