@@ -62,7 +62,9 @@ def bars(frame: pandas.DataFrame, *, zone: tzinfo, noun: str) -> Any:
     dressed(figure, height=210)
     first, last = frame["start"].min(), frame["start"].max() + width
     figure.update_xaxes(range=[wall(first, zone), wall(last, zone)], type="date")
-    figure.update_yaxes(tickformat=",d", nticks=4)
+    most = int(frame.groupby("start")["count"].sum().max())
+    # Left alone, plotly divides a whole attempt into halves.
+    figure.update_yaxes(tickformat=",d", **({"dtick": 1, "range": [0, max(most, 1)]} if most < 4 else {"nticks": 4}))
     return figure
 
 

@@ -19,7 +19,8 @@ def attempt(frame: Frame, found: Attempt | None) -> None:
     @st.dialog("Attempt", width="large", on_dismiss=_closed)
     def show() -> None:
         if found is None:
-            st.info(f"No attempt has the id {frame.view.open!r} any more; close this and choose another row.")
+            st.info("No attempt has this id; close this and choose another row.", icon="🔎")
+            st.code((frame.view.open or "")[:500], language=None, wrap_lines=True)
             return
         answer(frame, found)
         if st.button("Go to the event and all its attempts", icon=":material/arrow_forward:", type="primary"):

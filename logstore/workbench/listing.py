@@ -13,7 +13,7 @@ from logstore import cursor
 from logstore.cursor import Kind, Position
 from logstore.records import Page, Selection, TimeFilter
 from logstore.store import LogStore
-from logstore.workbench import cached, charts, empty, rows, tables, times
+from logstore.workbench import cached, charts, empty, rows, tables, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 
@@ -58,7 +58,7 @@ def read(frame: Frame, kind: Kind, selection: Selection) -> Shown:
         top = page.data[0].time + timedelta(microseconds=1)
         st.session_state["pin"] = (key, cursor.encode(kind, Position(top, "")))
     for warning in page.warnings:
-        st.warning(warning)
+        st.warning(texts.markdown(warning, 600))
     return Shown(page, _any(lister, selection, prev=page.prev), _any(lister, selection, next=page.next))
 
 

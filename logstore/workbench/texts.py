@@ -9,6 +9,7 @@ from typing import Any
 
 # Everything that Markdown, Streamlit's directives (:red[…], :material/…:) or KaTeX ($…$) give a meaning.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~^$:&\"'=@/%])")
+_ADDRESS = re.compile(r"(://|www)([^ ])", re.IGNORECASE)
 _SAFE_INTEGER = 2**53 - 1  # beyond it a browser rounds
 SHOWN_MOST = 60_000  # characters of JSON that a tree stays quick with
 _STRING_MOST, _ITEMS_MOST, _DEPTH_MOST = 1_000, 100, 12
@@ -16,8 +17,11 @@ _NESTED_MOST = 60  # levels; nobody opens more, and Python's own stack ends some
 
 
 def markdown(text: object, most: int = 200) -> str:
-    """A text for a place that reads Markdown: every mark is escaped, line ends are blanks, and it is cut."""
-    line = " ".join(str(text).split())
+    """A text for a place that reads Markdown: every mark is escaped, line ends are blanks, and it is cut.
+
+    Addresses would become links even so; a mark without width keeps them apart.
+    """
+    line = _ADDRESS.sub("\\1\u200b\\2", " ".join(str(text).split()))
     line = line if len(line) <= most else line[: most - 1] + "…"
     return _MARKDOWN.sub(r"\\\1", line)
 

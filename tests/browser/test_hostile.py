@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -95,3 +96,10 @@ def assert_nothing_ran(page: Page) -> None:
     assert page.locator("[data-testid=stMain] script:not([src])").count() == 0
     assert page.locator("img[src=x], img[src*='203.0.113.1'], a[href^='javascript']").count() == 0
     assert page.locator("a[href^='http://203.0.113.1']").count() == 0
+
+
+def test_a_hostile_link_is_answered_with_text(hostile: str, page: Page) -> None:
+    for name in ("range", "next", "where", "status", "open"):
+        page.goto(f"{hostile}/Attempts?{urlencode({name: SCRIPT + MARKDOWN})}")
+        settled(page)
+        assert_nothing_ran(page)

@@ -84,6 +84,10 @@ def test_markdown_marks_are_all_escaped(hostile: str) -> None:
     assert all(escaped[i - 1] == "\\" for i, c in enumerate(escaped) if c in "<>[]()$`*:")
 
 
+def test_addresses_do_not_become_links() -> None:
+    assert "://" not in texts.markdown("see http://203.0.113.1/x").replace("\\", "").replace("://\u200b", "")
+
+
 def test_plotly_labels_hold_no_tags() -> None:
     assert texts.label("<b>bold</b>") == "&lt;b&gt;bold&lt;/b&gt;"
 
