@@ -87,7 +87,7 @@ def as_sql(question: Question, parameters: tuple[tuple[str, str], ...]) -> str:
     lines = [line for line in question.sql.strip().splitlines() if not re.match(r"-- (title|takes|name):", line)]
     # A condition whose parameter is not given says nothing: it goes, so that what is left reads well.
     sql = _OPTIONAL.sub(lambda match: "true" if values[match[1]] is None else match[2], "\n".join(lines))
-    sql = re.sub(r"\s+AND true\b", "", re.sub(r"\btrue AND\s+", "", sql))
+    sql = re.sub(r"\s+AND true\b", "", re.sub(r"\btrue\s+AND\s+", "", sql))
     sql = re.sub(r"\s+WHERE true$", "", sql, flags=re.MULTILINE)
     return re.sub(r"\$(\w+)", lambda match: _literal(values[match[1]]), sql)
 
