@@ -107,12 +107,16 @@ def python_workers(session: int) -> list[int]:
 
 
 def kill(victim: str, process: subprocess.Popen[str], server: EmbeddedServer, rng: Random) -> bool:
-    pids = {
+    find = {
         "driver": lambda: [process.pid],
         "worker": lambda: python_workers(process.pid),
         "postgres": lambda: [pid for pid in [server.postmaster()] if pid is not None],
-    }[victim]()
-    if not pids or process.poll() is not None:
+    }[victim]
+    pids = find()
+    while not pids and process.poll() is None:  # a worker may not be there yet
+        time.sleep(0.05)
+        pids = find()
+    if process.poll() is not None:
         return False
     os.kill(rng.choice(pids), signal.SIGKILL)
     return True
