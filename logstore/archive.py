@@ -201,6 +201,7 @@ def restore(store: LogStore, partition: str) -> None:
         state = partitions.state_of(connection, parent, month)
         if state == "cold" and partitions.table_exists(connection, partition):
             partitions.attach_again(store.database, partition)
+            fault("restore.attached")
         elif state in ("cold", "purged"):
             _rebuild_table(store, partition)
         partitions.reopen(store.database, partition)
@@ -219,6 +220,8 @@ def rebuild_catalog(store: LogStore) -> list[Segment]:
             _record(connection, segment, "retired" if stale else "sealed")
             if state == "purged":
                 partitions.note(connection, segment.parent, segment.month, "purged")
+                if segment.parent == "attempts":
+                    metrics.doubt(connection, segment.month)
     return found
 
 

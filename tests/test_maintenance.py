@@ -421,24 +421,27 @@ dsn, home = sys.argv[1:]
 for line in sys.stdin:
     child = os.fork()  # a process of its own, without paying for the imports each time
     if child == 0:
-        os.environ["LOGSTORE_FAULT"] = line.strip()
+        os.environ["LOGSTORE_FAULT"], *undo = line.split()
         with logstore.open(dsn, role="operator", home=home) as store:
-            maintenance.apply(store, maintenance.plan(store), actor="killed")
+            if undo:
+                maintenance.undo(store, *undo, actor="killed")
+            else:
+                maintenance.apply(store, maintenance.plan(store), actor="killed")
         sys.exit(0)
     print(os.waitpid(child, 0)[1], flush=True)
 """
 
 
 @contextlib.contextmanager
-def killer(store: LogStore) -> Iterator[Callable[[str], int]]:
-    """Runs `apply` in processes that die at a fault point; gives how they ended."""
+def killer(store: LogStore) -> Iterator[Callable[..., int]]:
+    """Runs `apply`, or `undo` of a month, in processes that die at a fault point; gives how they ended."""
     command = [sys.executable, "-c", KILLED, store.database.conninfo, str(store.settings.home)]
     environment = {**os.environ, "LOGSTORE_UNDO_DAYS": "0"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
 
-        def kill_at(action: str) -> int:
-            process.stdin.write(f"maintain.{action}\n")
+        def kill_at(point: str, undo: str = "") -> int:
+            process.stdin.write(f"{point if '.' in point else f'maintain.{point}'} {undo}\n")
             process.stdin.flush()
             answer = process.stdout.readline()
             assert answer, process.stderr.read()
@@ -509,6 +512,19 @@ def test_killed_after_every_kind_of_step_with_writers_and_readers_it_is_made_goo
     assert {name for name, state in states.items() if state != "open"} == set()
     ended = {entry.what for entry in maintenance.log(store, limit=500) if entry.result == "started"}
     assert len(ended) == 11, "each killed step is in the log without an end"
+
+
+@pytest.mark.parametrize("point", ["restore.attached", "undo"])
+def test_an_undo_that_was_killed_is_made_good_by_running_again(store: LogStore, point: str) -> None:
+    given = fill(store, 4, 1, 0)
+    make_cold(store, month(4), depth="detached")
+    with killer(store) as kill_at:
+        assert kill_at(point, month(4)) == -signal.SIGKILL
+        assert list(store.list_attempt(order="asc")) == given
+        if point == "restore.attached":
+            assert kill_at("nothing", month(4)) == 0
+    assert store.insert_many(attempts=[attempt("late", time=inside(4))]).attempts_inserted == 1
+    assert [record for record in store.list_attempt(order="asc") if record.id != "late"] == given
 
 
 # Undo and purge

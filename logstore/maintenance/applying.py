@@ -41,17 +41,19 @@ def undo(
 ) -> Run:
     """Take a month back into PostgreSQL from its own table, without reading it, and leave it open as it was at first.
 
-    It works as long as the table is there, so at least for the undo window. The segments are retired: the month may
-    change now. The next plan will archive it again while its policy says so.
+    It works as long as the table is there, so at least for the undo window; a month that was only closed is reopened. The
+    segments are retired: the month may change now. The next plan will archive it again while its policy says so.
     """
 
     def find() -> Plan:
         now = moment(None)
         month = _find(store, partition, now)
-        if month.state != "cold":
-            raise MaintenanceError(f"{partition} is {month.state}: there is nothing to undo{_instead(month)}")
+        if month.state == "open":
+            raise MaintenanceError(f"{partition} is open: there is nothing to undo")
         if not month.exists:
-            raise MaintenanceError(f"the table of {partition} is gone{_instead(month)}")
+            raise MaintenanceError(
+                f"the table of {partition} is gone; `python -m logstore restore {partition}` rebuilds it from its segments"
+            )
         step = step_of("undo", month, "it is wanted in PostgreSQL again")
         return Plan.of((step,), now=now, catalogue=[partition, month.state])
 
@@ -119,12 +121,6 @@ def _find(store: LogStore, partition: str, now: datetime) -> Month:
         if month.parent == parent and month.lower.date() == first:
             return month
     raise MaintenanceError(f"there is no partition {partition}; see `python -m logstore partitions`")
-
-
-def _instead(month: Month) -> str:
-    if month.state in ("purged", "cold"):
-        return f"; `python -m logstore restore {month.name}` rebuilds it from its segments"
-    return f"; `python -m logstore restore {month.name}` reopens it" if month.state == "closed" else ""
 
 
 def _check_purge(month: Month, store: LogStore, now: datetime, *, override: bool) -> None:

@@ -71,6 +71,7 @@ def health(store: LogStore, *, now: datetime | None = None) -> Health:
     with store.database.connection(autocommit=True) as connection:
         row = connection.execute(statements("postgres", "maintenance")["open_letters"]).fetchone()
         last = runs.recent(connection, limit=1)
+        at_work = connection.execute(statements("postgres", "maintenance")["lock_holder"]).fetchone() is not None
     letters = 0 if row is None else int(row[0])
     growth = bytes_a_day(survey.months, at)
     return Health(
@@ -84,7 +85,7 @@ def health(store: LogStore, *, now: datetime | None = None) -> Health:
             _quarantined(survey),
             _foreign(survey),
             _letters(letters),
-            _last_run(last),
+            _last_run(last, at_work=at_work),
             *_disks(store, growth),
         ),
     )
@@ -185,15 +186,16 @@ def _letters(count: int) -> Finding:
     return Finding(check="dead letters", level="warn", what=f"{count:,} rows could not be loaded", advice=advice)
 
 
-def _last_run(last: list[Entry]) -> Finding:
+def _last_run(last: list[Entry], *, at_work: bool) -> Finding:
     if not last:
         return Finding(check="last run", level="ok", what="maintenance has not run yet")
     entry = last[0]
     what = f"{entry.what} by {entry.actor} at {entry.time:%Y-%m-%d %H:%M} UTC: {entry.result}"
     if entry.result == "failed":
-        return Finding(
-            check="last run", level="warn", what=f"{what}: {entry.error}", advice=f"see to it, then {_APPLY}"
-        )
+        what, advice = f"{what}: {entry.error}", f"see to it, then {_APPLY}"
+        return Finding(check="last run", level="warn", what=what, advice=advice)
+    if entry.result == "started" and not at_work:
+        return Finding(check="last run", level="warn", what=f"{what}, but never ended", advice=f"{_APPLY}: it goes on")
     return Finding(check="last run", level="ok", what=what)
 
 

@@ -56,11 +56,14 @@ VALUES (%(run)s, %(actor)s, %(plan_hash)s, %(step)s, %(steps)s, %(action)s, %(pa
 RETURNING id, time
 
 -- name: runs
--- The last word on each step, newest first.
+-- The last word on each step, newest first. A step has two rows at most, so twice the limit is enough to look at.
 SELECT * FROM (
     SELECT DISTINCT ON (run, step) run, actor, plan_hash, step, steps, action, partition, sql, result, error, rows,
            bytes, milliseconds, time, id
-    FROM maintenance_runs WHERE %(run)s::uuid IS NULL OR run = %(run)s::uuid
+    FROM (
+        SELECT * FROM maintenance_runs WHERE %(run)s::uuid IS NULL OR run = %(run)s::uuid
+        ORDER BY id DESC LIMIT 2 * %(limit)s::bigint
+    ) newest
     ORDER BY run, step, id DESC
 ) last ORDER BY id DESC LIMIT %(limit)s
 
