@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -20,6 +21,7 @@ from logstore.workbench.frame import Frame
 _CELL_MOST = 300  # characters of a cell in the table; the CSV has all
 _SAFE_INTEGER = 2**53 - 1  # beyond it a browser rounds
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d.*)?$")
 DRAWN_MOST = 1_000  # rows in a picture
 
 
@@ -111,22 +113,29 @@ def harmless(text: str) -> str:
 def picture(shown: pandas.DataFrame, *, x: str, y: str, line: bool) -> Any:
     """The first rows of a table: one column against another, as bars or as a line."""
     drawn = shown.head(DRAWN_MOST)
-    across = list(drawn[x]) if pandas.api.types.is_numeric_dtype(drawn[x]) else [texts.label(v) for v in drawn[x]]
+    kind = _axis(drawn[x])
+    across = list(drawn[x]) if kind == "linear" else [texts.label("" if v is None else v) for v in drawn[x]]
     pairs = list(zip(across, drawn[y], strict=True))
     if line:  # a line follows its axis, whatever the order of the rows
-        pairs.sort(key=lambda pair: (pair[0] is None, pair[0]))
-    points: dict[str, Any] = {"x": [a for a, _ in pairs], "y": [b for _, b in pairs], "name": texts.label(y)}
-    points["hovertemplate"] = "%{x}<br>%{y:,}<extra></extra>"
+        pairs.sort(key=lambda pair: (pandas.isna(pair[0]), pair[0]))
+    points = {"x": [a for a, _ in pairs], "y": [b for _, b in pairs], "hovertemplate": "%{x}<br>%{y:,}<extra></extra>"}
     figure = go.Figure()
     if line:
-        figure.add_scatter(mode="lines+markers", line={"color": _LINE, "width": 2}, **points)
+        figure.add_scatter(mode="lines+markers", line={"color": _COLOUR, "width": 2}, **points)
     else:
-        figure.add_bar(marker={"color": _LINE}, **points)
+        figure.add_bar(marker={"color": _COLOUR}, **points)
         figure.update_layout(barmode="stack")
     charts.dressed(figure, height=320)
-    figure.update_xaxes(title=texts.label(x), tickfont={"size": 12})
-    figure.update_yaxes(title=texts.label(y))
+    figure.update_xaxes(title=texts.label(x), type=kind)
+    figure.update_yaxes(title=texts.label(y), tickformat=",")
     return figure
 
 
-_LINE = "#5b84d6"
+def _axis(values: pandas.Series[Any]) -> str:
+    """What plotly shall take the values for; left alone it would take codes such as "404" for numbers."""
+    if pandas.api.types.is_numeric_dtype(values):
+        return "linear"
+    return "date" if all(isinstance(value, str) and _DAY.match(value) for value in values) else "category"
+
+
+_COLOUR = "#5b84d6"

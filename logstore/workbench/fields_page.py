@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import shlex
-from datetime import datetime
 from typing import Any
 
 import pandas
 import streamlit as st
 
-from logstore import fields, filters
+from logstore import fields
 from logstore.cursor import Kind
-from logstore.errors import InvalidFilter
 from logstore.fields import Field
-from logstore.filters.tree import quoted
-from logstore.records import Attempt, Selection, TimeFilter, parse_rfc3339
 from logstore.workbench import cached, details, empty, times
 from logstore.workbench import frame as frames
+from logstore.workbench.field_words import (
+    CHANGED,
+    SEVERAL,
+    STEADY,
+    VANISHED,
+    expression,
+    name_of,
+    sentence,
+    state_of,
+    types_of,
+)
 from logstore.workbench.frame import Frame
 from logstore.workbench.view import grouped
 
-_OLD = 86_400  # seconds between two types after which the older one counts as given up
-_EXAMPLE_MOST = 120  # characters of a value that an expression repeats
 _COUNTED_MOST = 64  # values that the catalogue counts exactly
-_LOOKED_AT = 20  # records of one moment that are searched for an example
 
 
 def page(frame: Frame) -> None:
@@ -65,62 +69,23 @@ def _topics(address: str) -> list[str]:
 
 @st.cache_data(ttl=10, max_entries=50, show_spinner=False)
 def _catalogue(address: str, topic: str) -> list[Field]:
-    return fields.catalogue(cached.store().database, topic)
-
-
-def name_of(field: Field) -> str:
-    """The field as a filter writes it; odd keys are quoted."""
-    return str(filters.Field(field.column, field.path))
-
-
-# What is to be said about a field
-
-
-def types_of(field: Field) -> dict[str, datetime]:
-    """The types a field has had, the newest first; null is no type, it is a missing value."""
-    seen = {kind: parse_rfc3339(time) for kind, time in field.types.items() if kind != "null"}
-    return dict(sorted(seen.items(), key=lambda item: (item[1], item[0]), reverse=True))
-
-
-def state_of(field: Field) -> str:
-    """The state of a field in a few words, with a sign; the first that holds of the alarming ones."""
-    if field.vanished:
-        return "🕳️ vanished"
-    seen = list(types_of(field).values())
-    if len(seen) > 1:
-        return "⚠️ changed type" if (seen[0] - seen[-1]).total_seconds() > _OLD else "⚠️ several types"
-    return "✅ steady"
+    """The fields of a topic, those first that somebody should look at."""
+    found = fields.catalogue(cached.store().database, topic)
+    return sorted(found, key=lambda field: state_of(field) == STEADY)
 
 
 def _summary(found: list[Field]) -> str:
     states = [state_of(field) for field in found]
     said = [f"**{len(found):,} {'field' if len(found) == 1 else 'fields'}**"]
     for sign, one, many in (
-        ("⚠️ changed type", "changed its type", "changed their type"),
-        ("⚠️ several types", "has several types at once", "have several types at once"),
-        ("🕳️ vanished", "vanished", "vanished"),
+        (CHANGED, "changed its type", "changed their type"),
+        (SEVERAL, "has several types at once", "have several types at once"),
+        (VANISHED, "vanished", "vanished"),
     ):
         count = states.count(sign)
         if count:
             said.append(f"{sign.split()[0]} {count:,} {one if count == 1 else many}")
     return " · ".join(said if len(said) > 1 else [*said, "✅ all steady"])
-
-
-def sentence(frame: Frame, field: Field) -> str:
-    """What happened to a field, in one sentence."""
-    seen = types_of(field)
-    kinds = list(seen)
-    if field.vanished:
-        last = f"{frame.show(field.last_seen)}, {times.ago(field.last_seen, frame.now)}"
-        return (
-            f"🕳️ Vanished: later records of the topic, as far as they were looked at, do not have it; last seen {last}."
-        )
-    if len(kinds) < 2:
-        return f"✅ Steady: {'always ' + kinds[0] if kinds else 'never anything but null'}."
-    each = "; ".join(f"{kind} last seen {times.ago(time, frame.now)}" for kind, time in seen.items())
-    if state_of(field) == "⚠️ changed type":
-        return f"⚠️ Changed type: now {kinds[0]}, before {', '.join(kinds[1:])} ({each})."
-    return f"⚠️ Several types at once: {each}. A number compares with numbers only, a text with text."
 
 
 # The table
@@ -135,7 +100,7 @@ def _table(frame: Frame, found: list[Field]) -> None:
             "rows": [field.rows for field in found],
             "nulls": [field.nulls for field in found],
             "distinct": [_values(field) for field in found],
-            "longest": [field.longest or None for field in found],
+            "longest": [f"{field.longest:,}" if field.longest else "" for field in found],
             "index": ["⚡ indexed" if field.indexed else "no" for field in found],
             "last": [times.ago(field.last_seen, frame.now) for field in found],
             "first": [times.ago(field.first_seen, frame.now) for field in found],
@@ -167,8 +132,10 @@ _CONFIG: dict[str, Any] = {
     "types": st.column_config.TextColumn("types", width=130, help="the newest first"),
     "rows": st.column_config.NumberColumn("rows seen", format="localized", width=90, help="records of the samples"),
     "nulls": st.column_config.NumberColumn("nulls", format="localized", width=70, help="of the rows seen"),
-    "distinct": st.column_config.TextColumn("values", width=110, help="how many different ones, about"),
-    "longest": st.column_config.NumberColumn("longest, bytes", format="localized", width=110),
+    "distinct": st.column_config.TextColumn(
+        "values", width=100, alignment="right", help="how many different ones, about"
+    ),
+    "longest": st.column_config.TextColumn("longest, bytes", width=110, alignment="right"),
     "index": st.column_config.TextColumn("index", width=95),
     "last": st.column_config.TextColumn("last seen", width=110),
     "first": st.column_config.TextColumn("first seen", width=110),
@@ -217,32 +184,3 @@ def _link(frame: Frame, field: Field, where: str) -> dict[str, list[str]]:
     """A list in which the field occurs: over a range that holds the newest record that had it."""
     view = empty.there(frame.view, field.last_seen, frame).select(topics=(field.topic,), where=where)
     return grouped(view.carried("topics", "where"))
-
-
-def expression(field: Field, kind: Kind) -> str:
-    """A filter on the field that is ready to use: with a value of it where there is a short one."""
-    name = name_of(field)
-    value = _example(field, kind)
-    written = {str: lambda: quoted(value), bool: lambda: str(value).lower(), int: lambda: str(value)}
-    if type(value) in written and len(str(value)) <= _EXAMPLE_MOST:
-        where = f"{name} = {written[type(value)]()}"
-        try:
-            filters.parse(where, kind)
-            return where
-        except InvalidFilter:  # a number that the language does not take; the field still can be asked for
-            pass
-    return f"{name} >= {value}" if isinstance(value, float) else f"{name} exists"
-
-
-def _example(field: Field, kind: Kind) -> Any:
-    """A value that the field has: of the records of the moment at which it was last seen, which is quickly read."""
-    store = cached.store()
-    lister: Any = store.list_attempt if kind == "attempt" else store.list_event
-    moment = TimeFilter(gte=field.last_seen, lte=field.last_seen)
-    for record in lister(Selection(topics=(field.topic,), time=moment), limit=_LOOKED_AT):
-        payload = record.response_data if isinstance(record, Attempt) else getattr(record, field.column)
-        for part in field.path:
-            payload = payload.get(part) if isinstance(payload, dict) else None
-        if payload is not None:
-            return payload
-    return None

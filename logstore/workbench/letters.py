@@ -79,14 +79,19 @@ def _choices(counted: list[tuple[str, str, int]]) -> tuple[str, str | None, int 
             format_func=lambda name: f"{STATES[name]} ({states[name]:,})",
             key=frames.bound("letter state", state),
             on_change=lambda: _narrow(state=st.session_state["letter state"], reason=None),
+            wrap=True,
         )
-        known = [*reasons, *([reason_asked] if reason_asked and reason_asked not in reasons else [])]
+        known = [
+            *(name for name, _ in reasons.most_common()),
+            *([reason_asked] if reason_asked and reason_asked not in reasons else []),
+        ]
         st.pills(
             "Reason, with the number of letters",
             known,
             format_func=lambda name: f"{WORDS.get(name, frames.plain(name))} ({reasons[name]:,})",
             key=frames.bound("letter reason", reason_asked),
             on_change=lambda: _narrow(reason=st.session_state["letter reason"]),
+            wrap=True,
         )
         if load is not None:
             st.button(
@@ -136,11 +141,11 @@ def _table(frame: Frame, found: list[DeadLetter]) -> None:
 
 _CONFIG: dict[str, Any] = {
     "id": st.column_config.NumberColumn("letter", width=60),
-    "why": st.column_config.TextColumn("reason", width=180),
-    "message": st.column_config.TextColumn("what is wrong", width=300),
-    "file": st.column_config.TextColumn("file", width=180),
-    "line": st.column_config.NumberColumn("line", width=60),
-    "text": st.column_config.TextColumn("its text", width=280),
+    "why": st.column_config.TextColumn("reason", width=165),
+    "message": st.column_config.TextColumn("what is wrong", width=265),
+    "file": st.column_config.TextColumn("file", width=140),
+    "line": st.column_config.NumberColumn("line", width=55),
+    "text": st.column_config.TextColumn("its text", width=225),
     "load": st.column_config.NumberColumn("load", width=55),
     "seen": st.column_config.TextColumn("first seen", width=105),
 }

@@ -94,6 +94,8 @@ def _path() -> None:
 
 def _table(frame: Frame, history: list[Load]) -> None:
     shown = pandas.DataFrame([_row(frame, load) for load in history])
+    if not shown["error"].any():
+        shown = shown.drop(columns="error")
     key = f"loads {history[0].id} {len(history)}"
     chosen = [i for i, load in enumerate(history) if load.id == params.number("load")]
     st.dataframe(
@@ -132,16 +134,16 @@ def _number(heading: str, width: int, help_: str) -> Any:
 
 
 _CONFIG: dict[str, Any] = {
-    "load": st.column_config.NumberColumn("load", width=55),
+    "load": st.column_config.NumberColumn("load", width=50),
     "state": st.column_config.TextColumn("state", width=105),
-    "started": st.column_config.TextColumn("started", width=135),
-    "files": st.column_config.TextColumn("files", width=200),
-    "read": _number("rows read", 85, "events and attempts together"),
-    "inserted": _number("inserted", 80, "rows that are new in the log"),
-    "updated": _number("updated", 80, "attempts that were there and got a new outcome"),
-    "skipped": _number("skipped", 80, "events that were there, and rows that the load holds twice"),
-    "dead": _number("dead letters", 95, "rows that could not be loaded; they are below"),
-    "took": st.column_config.TextColumn("took", width=75),
+    "started": st.column_config.TextColumn("started", width=130),
+    "files": st.column_config.TextColumn("files", width=190),
+    "read": _number("rows read", 80, "events and attempts together"),
+    "inserted": _number("inserted", 75, "rows that are new in the log"),
+    "updated": _number("updated", 70, "attempts that were there and got a new outcome"),
+    "skipped": _number("skipped", 70, "events that were there, and rows that the load holds twice"),
+    "dead": _number("dead letters", 90, "rows that could not be loaded; they are below"),
+    "took": st.column_config.TextColumn("took", width=60),
     "rate": _number("rows a second", 105, "over all its stages, without the start of Spark"),
     "error": st.column_config.TextColumn("error", width=300),
 }
@@ -154,6 +156,11 @@ def _chosen(key: str, history: list[Load]) -> None:
     params.put(load=number, letter=None, before=None)
 
 
+def _in_order(load: Load) -> list[tuple[str, float]]:
+    stages = ("reading", "indexing", "merging")
+    return [(stage, load.seconds[stage]) for stage in stages if stage in load.seconds]
+
+
 def _one(frame: Frame, history: list[Load]) -> None:
     """The load that is chosen: its files, and where its time went."""
     number = params.number("load")
@@ -161,7 +168,7 @@ def _one(frame: Frame, history: list[Load]) -> None:
         return
     load = next((load for load in history if load.id == number), None) or loads.get(cached.store(), number)
     with st.container(border=True):
-        stages = {f"{stage}, seconds": f"{seconds:.1f}" for stage, seconds in load.seconds.items()}
+        stages = {f"{stage}, seconds": f"{seconds:.1f}" for stage, seconds in _in_order(load)}
         details.facts({"load": str(load.id), "state": STATES[load.state], "bytes": f"{load.bytes:,}", **stages})
         if load.error:
             st.caption("Why it ended")

@@ -110,6 +110,7 @@ def _editor() -> None:
         st.session_state["written"] = st.session_state["linked sql"] = linked
     # Streamlit drops a widget's value while it is not drawn; the draft outlives a look at a named question.
     st.session_state["sql text"] = st.session_state.get("written", STARTER)
+    st.html("<style>[data-testid=stTextArea] textarea { font-family: monospace; font-size: 0.9rem; }</style>")
     with st.form("editor", border=False):
         st.text_area(
             "SQL over the views events and attempts",
