@@ -128,6 +128,11 @@ def forget(connection: psycopg.Connection[Any], month: date) -> None:
     _forget(connection, *partitions.month_bounds(month))
 
 
+def doubt(connection: psycopg.Connection[Any], month: date) -> None:
+    """Answer questions that touch a month from its records until somebody rebuilds: its rows came without their counts."""
+    connection.execute(statements("postgres", "metrics")["note_gap"], {"month": month})
+
+
 def rebuild(store: Store) -> list[str]:
     """Count everything anew from both tiers, while writers wait; what could not be read, and so stays a gap."""
     warnings: list[str] = []
@@ -160,7 +165,7 @@ def _add_segment(connection: psycopg.Connection[Any], tiers: Tiers, segment: Seg
         except cold.UNREADABLE as caught:
             error = caught
     if segment.state != "sealed" or error is not None:
-        connection.execute(known["note_gap"], {"month": segment.month})
+        doubt(connection, segment.month)
         return [cold.hole(segment, error)]
     if rows:
         daily, starts, *rest = (list(values) for values in zip(*rows, strict=True))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -13,14 +15,19 @@ from hypothesis import strategies as st
 
 from logstore import LogStore, Selection, TimeFilter, archive, metrics, partitions, postgres
 from logstore.embedded import EmbeddedServer
+from logstore.inserts import Batch
 from logstore.metrics import Question, rollups
 from logstore.metrics.measures import MEASURES
 from logstore.metrics.scan import scan
 from tests.metrics import records
 from tests.metrics.plain import measured, same
 from tests.metrics.test_agreement import empty
+from tests.pipeline import files
 from tests.records_of import attempt, unique
 from tests.test_archive import make_cold
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MARCH, APRIL = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 WHOLE = (datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC))
@@ -101,14 +108,10 @@ def _month(record: Any) -> str:
 
 
 def _turned(record: Any) -> Any:
-    from dataclasses import replace
-
     return replace(record, status="failed" if record.status == "success" else "success", code="turned")
 
 
 def _updated(was: Any, now: Any) -> Any:
-    from dataclasses import replace
-
     return replace(was, status=now.status, code=now.code, response_data=now.response_data)
 
 
@@ -122,8 +125,6 @@ def _delete(store: LogStore, status: str, cold: list[str]) -> None:
 
 def _write_and_die(store: LogStore, batch: list[Any]) -> None:
     """A writer whose process ends before its commit."""
-    from logstore.inserts import Batch
-
     connection = store.database.connect()
     Batch.of([], [_turned(record) for record in batch]).write(connection)
     with store.database.connection(autocommit=True) as other:
@@ -263,6 +264,33 @@ def test_a_month_that_is_given_up_can_be_forgotten(store: LogStore) -> None:
     with store.database.connection() as connection:
         metrics.forget(connection, date(2026, 3, 1))
     assert store.attempt_metrics(*WHOLE).rows == ((1,),)
+
+
+@pytest.mark.spark
+def test_loads_count_months_that_they_attach_and_rows_that_they_merge(
+    store: LogStore, spark: SparkSession, tmp_path: Path
+) -> None:
+    from logstore import pipeline
+
+    rows = [files.attempt(n, time=(MARCH + timedelta(hours=7 * n)).isoformat()) for n in range(200)]
+    pipeline.load(store, [files.write(tmp_path / "new.jsonl", rows)], spark=spark)
+    check(store)
+    assert store.attempt_metrics(*WHOLE).rows == ((200,),)
+    turned = [{**row, "status": "failed", "code": "418"} for row in rows[::3]]
+    more = [files.attempt(n, time=(MARCH + timedelta(hours=n)).isoformat()) for n in range(300, 340)]
+    pipeline.load(store, [files.write(tmp_path / "again.jsonl", [*turned, *more])], spark=spark)
+    check(store)
+    before = contents(store)
+    metrics.rebuild(store)
+    assert contents(store) == before
+    assert store.attempt_metrics(*WHOLE, selection=Selection(status="failed")).rows[0][0] > 67
+
+
+def test_a_month_that_is_retired_is_not_counted_any_more(store: LogStore) -> None:
+    store.insert_many(attempts=[attempt("a"), attempt("b", time=APRIL)])
+    make_cold(store, "attempts_2026_03")
+    archive.retire(store, "attempts_2026_03", note="retention")
+    check(store, [attempt("b", time=APRIL)])
 
 
 def test_a_database_from_before_gets_its_roll_ups_with_the_migration(
