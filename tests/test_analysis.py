@@ -57,6 +57,7 @@ def deliver(rng: Random, made: Event, destination: str) -> Iterator[Attempt]:
             code="200" if good else rng.choice(["500", "timeout", None]),
             time=moment,
             attempt_number=number,
+            manual=number == 4,
         )
         if good:
             return
@@ -103,6 +104,10 @@ def delivery(a: Attempt) -> Row:
     return a.tenant_id, a.event_id, a.destination_id
 
 
+def by_destination(a: Attempt) -> Row:
+    return a.tenant_id, a.destination_id
+
+
 def good(rows: Sequence[Attempt]) -> list[Attempt]:
     return [a for a in rows if a.status == "success"]
 
@@ -118,19 +123,24 @@ def success_rate(rows: list[Attempt]) -> list[Row]:
 
 
 def attempts_to_success(rows: list[Attempt]) -> list[Row]:
-    found = grouped(rows, delivery)
-    needed = Counter(min((a.attempt_number for a in good(part)), default=None) for part in found.values())
-    made = [(number, count, count / len(found)) for number, count in needed.items()]
-    return sorted(made, key=lambda r: math.inf if r[0] is None else r[0])
+    needed = Counter(a.attempt_number for a in good(rows) if not a.manual)
+    total, so_far, made = sum(needed.values()), 0, []
+    for number, count in sorted(needed.items()):
+        so_far += count
+        made.append((number, count, count / total, so_far / total))
+    return made
 
 
 def waiting(rows: list[Attempt]) -> list[Row]:
-    by_topic = grouped(list(grouped(rows, lambda a: (a.topic, *delivery(a))).values()), lambda part: part[0].topic)
     made = []
-    for topic, parts in by_topic.items():
-        waits = [seconds(min(a.time for a in part), part[0].event_time) for part in parts]
+    for topic, part in grouped([a for a in rows if not a.manual], lambda a: a.topic).items():
+        waits = [seconds(a.time, a.event_time) for a in part]
         made.append((topic, len(waits), *(percentile(waits, share) for share in (0.5, 0.95, 0.99))))
     return sorted(made, key=lambda r: (-r[3], r[0]))
+
+
+def time_to_first_attempt(rows: list[Attempt]) -> list[Row]:
+    return waiting([a for a in rows if a.attempt_number == 1])
 
 
 def time_to_success(rows: list[Attempt]) -> list[Row]:
@@ -156,22 +166,23 @@ def retry_storms(rows: list[Attempt]) -> list[Row]:
         return datetime.fromtimestamp(a.time.timestamp() // 86400 * 86400, UTC)
 
     found = grouped([a for a in rows if a.attempt_number > 1], lambda a: (a.tenant_id, a.destination_id, window(a)))
-    made = [(*k, len(part), len({a.event_id for a in part}), len(bad(part))) for k, part in found.items() if part[1:]]
+    made = [(*k, len(part), len(bad(part))) for k, part in found.items() if part[1:]]
     return sorted(made, key=lambda r: (-r[3], r[2], r[0], r[1]))
 
 
 def never_succeeded(rows: list[Attempt]) -> list[Row]:
+    succeeded = {delivery(a) for a in good(ATTEMPTS)}
     made = [
         (*key, len(part), min(a.time for a in part), max(a.time for a in part))
-        for key, part in grouped(rows, delivery).items()
-        if not good(part) and part[0].eligible_for_retry
+        for key, part in grouped(bad(rows), delivery).items()
+        if key not in succeeded and part[0].eligible_for_retry
     ]
     return sorted(made, key=lambda r: (-r[5].timestamp(), *r[:3]))
 
 
 def slowest_destinations(rows: list[Attempt]) -> list[Row]:
     made = []
-    for key, part in grouped(good(rows), lambda a: (a.tenant_id, a.destination_id)).items():
+    for key, part in grouped([a for a in good(rows) if not a.manual], by_destination).items():
         waits = [seconds(a.time, a.event_time) for a in part]
         if len(waits) >= 10:
             made.append((*key, len(waits), sum(waits) / len(waits), percentile(waits, 0.5), percentile(waits, 0.95)))
@@ -191,7 +202,7 @@ def day_over_day(rows: list[Attempt]) -> list[Row]:
 
 def failing_destinations(rows: list[Attempt]) -> list[Row]:
     made = []
-    for key, part in grouped(rows, lambda a: (a.tenant_id, a.destination_id)).items():
+    for key, part in grouped(rows, by_destination).items():
         last = max((a.time for a in good(part)), default=None)
         since = [a.time for a in bad(part) if last is None or a.time > last]
         if since:
@@ -216,7 +227,7 @@ def never_attempted(rows: list[Event]) -> list[Row]:
 ORACLES: dict[str, tuple[Callable[[list[Attempt]], list[Row]], dict[str, Any]]] = {
     "success_rate": (success_rate, {}),
     "attempts_to_success": (attempts_to_success, {}),
-    "time_to_first_attempt": (waiting, {}),
+    "time_to_first_attempt": (time_to_first_attempt, {}),
     "time_to_success": (time_to_success, {}),
     "failure_groups": (failure_groups, {}),
     "noisiest_tenants": (noisiest_tenants, {}),

@@ -23,8 +23,6 @@ from logstore.store import LogStore
 
 _TITLE = re.compile(r"^-- title: (.+)$", re.MULTILINE)
 _TAKES = re.compile(r"^-- takes: (.+)$", re.MULTILINE)
-# An open end is a time that no record has; so one text serves questions with and without a range, and files are pruned.
-_OPEN = {"since": datetime(1, 1, 1, tzinfo=UTC), "until": datetime(9999, 12, 31, tzinfo=UTC)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +31,7 @@ class Parameter:
 
     name: str
     kind: str
-    default: Any = None
+    default: int | None = None
 
     def read(self, value: Any) -> Any:
         """A value as DuckDB binds it; one of the wrong kind is refused. Text is read, for the command line."""
@@ -93,10 +91,7 @@ def _parse(name: str, text: str) -> Question:
     parameters = []
     for part in takes[1].split(", "):
         word, kind, *default = part.split()
-        value: Any = _OPEN.get(word)
-        if default:
-            value = int(default[0]) if kind == "integer" else default[0]
-        parameters.append(Parameter(name=word, kind=kind, default=value))
+        parameters.append(Parameter(name=word, kind=kind, default=int(default[0]) if default else None))
     return Question(name=name, title=title[1], parameters=tuple(parameters), sql=text)
 
 
