@@ -14,7 +14,7 @@ from logstore.records import Attempt, Selection, TimeFilter, parse_rfc3339
 from logstore.workbench import cached, times
 from logstore.workbench.frame import Frame
 
-STEADY, CHANGED, SEVERAL, VANISHED = "✅ steady", "⚠️ changed type", "⚠️ several types", "🕳️ vanished"
+STEADY, CHANGED, SEVERAL, VANISHED = "✅ steady", "⚠️ changed type", "⚠️ several types", "🚫 vanished"
 _OLD = 86_400  # seconds between two types after which the older one counts as given up
 _EXAMPLE_MOST = 120  # characters of a value that an expression repeats
 _LOOKED_AT = 20  # records of one moment that are searched for an example
@@ -48,7 +48,7 @@ def sentence(frame: Frame, field: Field) -> str:
     if field.vanished:
         last = f"{frame.show(field.last_seen)}, {times.ago(field.last_seen, frame.now)}"
         return (
-            f"🕳️ Vanished: later records of the topic, as far as they were looked at, do not have it; last seen {last}."
+            f"🚫 Vanished: later records of the topic, as far as they were looked at, do not have it; last seen {last}."
         )
     if len(kinds) < 2:
         return f"✅ Steady: {'always ' + kinds[0] if kinds else 'never anything but null'}."

@@ -131,7 +131,7 @@ def _table(frame: Frame, found: list[DeadLetter]) -> None:
         shown,
         key=key,
         hide_index=True,
-        height="content" if len(found) <= 10 else 380,
+        height="content" if len(found) <= 8 else 300,
         column_config=_CONFIG,
         on_select=lambda: _chosen(key, found),
         selection_mode="single-row",

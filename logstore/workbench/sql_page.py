@@ -48,6 +48,8 @@ def page(frame: Frame) -> None:
     elif job.error is not None:
         said = texts.markdown(job.error, 600)
         st.error(said[:1].upper() + said[1:] + ("" if said.endswith((".", "?")) else "."), icon="⚠️")
+        if question is None:
+            st.caption("One SELECT over the views events and attempts; `DESCRIBE attempts` lists their columns.")
     elif job.answer is not None:
         results.result(frame, job.answer, explained=request.explain)
 
