@@ -7,7 +7,7 @@ from datetime import datetime
 
 import psycopg
 
-from logstore import archive, partitions, retention
+from logstore import archive, metrics, partitions, retention
 from logstore.errors import LogstoreError, MaintenanceError, ServerError
 from logstore.faults import fault
 from logstore.maintenance.locks import Patience, patiently, the_only_one
@@ -175,6 +175,10 @@ def _delete(store: LogStore, step: Step) -> Effect:
     return Effect(rows=step.rows, bytes=step.bytes)
 
 
+def _fold(store: LogStore, step: Step) -> Effect:
+    return Effect(rows=metrics.fold(store), bytes=step.bytes)
+
+
 def _premake(store: LogStore, step: Step) -> Effect:
     partitions.ensure(store.database, [partitions.parse_name(step.partition)])
     return Effect()
@@ -200,5 +204,6 @@ _WORK: dict[str, Callable[[LogStore, Step], Effect]] = {
     "purge": _purge,
     "remove": _remove,
     "delete": _delete,
+    "fold": _fold,
     "undo": _plainly(archive.restore),
 }

@@ -32,6 +32,7 @@ _LOCKS = {
     "purge": "ACCESS EXCLUSIVE on {name}, which is out of the log",
     "remove": "none: marks segments",
     "delete": "none: deletes files",
+    "fold": "ROW EXCLUSIVE on the roll-ups: stops nobody",
     "undo": "SHARE UPDATE EXCLUSIVE on {parent}: stops no reader or writer",
 }
 
@@ -93,6 +94,8 @@ def _steps(survey: Survey, settings: Settings, now: datetime) -> Iterator[Step]:
         yield step_of("remove", leaving.month, leaving.reason)
     if survey.expired.segments:
         yield _delete(survey)
+    if survey.unfolded[0]:
+        yield _fold(survey)
 
 
 def is_hidden(month: Month) -> bool:
@@ -132,6 +135,19 @@ def _delete(survey: Survey) -> Step:
         reason=f"{survey.expired.segments} retired files outlived every page that may have read them",
         rows=survey.expired.rows,
         bytes=survey.expired.bytes,
+    )
+
+
+def _fold(survey: Survey) -> Step:
+    return Step(
+        action="fold",
+        table="attempts_deltas",
+        partition="",
+        sql=statements("postgres", "metrics")["fold"],
+        lock=_LOCKS["fold"],
+        reason="roll-ups answer faster when what was written since is added up",
+        rows=survey.unfolded[0],
+        bytes=survey.unfolded[1],
     )
 
 

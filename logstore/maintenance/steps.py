@@ -51,7 +51,8 @@ class Step:
 class Plan:
     """What maintenance would do at a moment; `hash` covers what is done and the catalogue it was made for.
 
-    Rows and bytes are not in the hash: writers change them all the time, and a plan must not grow stale by that.
+    Rows and bytes are not in the hash, nor is folding: writers change them all the time, and a plan must not grow stale
+    by that.
     """
 
     now: datetime
@@ -60,7 +61,7 @@ class Plan:
 
     @classmethod
     def of(cls, steps: tuple[Step, ...], *, now: datetime, catalogue: list[Any]) -> Plan:
-        substance = [(step.action, step.table, step.partition, step.sql) for step in steps]
+        substance = [(step.action, step.table, step.partition, step.sql) for step in steps if step.action != "fold"]
         text = json.dumps([substance, catalogue], default=str, ensure_ascii=False)
         return cls(now=now, steps=steps, hash=hashlib.sha256(text.encode()).hexdigest())
 

@@ -33,6 +33,7 @@ class Survey:
     months: tuple[Month, ...]  # oldest first
     policies: tuple[Policy, ...]
     expired: Expired
+    unfolded: tuple[int, int] = (0, 0)  # differences that the roll-ups lack, about; rows and bytes
 
     def catalogue(self) -> list[Any]:
         """What a plan rests on: if any of this changes, it must be made anew."""
@@ -44,7 +45,7 @@ class Survey:
 
 
 def look(database: Database, *, now: datetime) -> Survey:
-    """Five queries and the sizes of tables."""
+    """Seven queries, and the sizes of tables."""
     tables = {(p.parent, p.month): p for p in partitions.inventory(database)}
     known = statements("postgres", "maintenance")
     with database.connection(autocommit=True) as connection:
@@ -53,12 +54,14 @@ def look(database: Database, *, now: datetime) -> Survey:
         policies = _policies(connection)
         values = {"now": now, "grace": archive.GRACE_SECONDS}
         count, expired_rows, expired_bytes = connection.execute(known["expired"], values).fetchone() or (0, 0, 0)
+        unfolded = connection.execute(known["unfolded"]).fetchone() or (0, 0)
     months = [_month(row, tables.pop((row["parent"], row["month"]), None)) for row in rows]
     months += [_unmapped(table) for table in tables.values()]
     return Survey(
         months=tuple(sorted(months, key=lambda month: (month.lower, month.parent))),
         policies=tuple(policies),
         expired=Expired(segments=count, rows=expired_rows, bytes=expired_bytes),
+        unfolded=(unfolded[0], unfolded[1]),
     )
 
 

@@ -24,6 +24,12 @@ ON CONFLICT (parent, tier) DO UPDATE SET max_age = EXCLUDED.max_age, max_bytes =
 SELECT count(*), coalesce(sum(rows), 0)::bigint, coalesce(sum(bytes), 0)::bigint
 FROM segments WHERE state = 'retired' AND changed < %(now)s - make_interval(secs => %(grace)s)
 
+-- name: unfolded
+-- About how many differences wait to be added to the roll-ups; exact only in whether there are any.
+SELECT CASE WHEN EXISTS (SELECT FROM attempts_deltas)
+            THEN greatest(pg_stat_get_live_tuples('attempts_deltas'::regclass), 1) ELSE 0 END,
+       pg_total_relation_size('attempts_deltas')
+
 -- name: take_lock
 SELECT pg_try_advisory_lock(hashtextextended('logstore maintenance', 0))
 
