@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
+from math import log10
 from typing import Any
 
 import pandas
@@ -119,8 +120,6 @@ _TICKS |= {604800.0: "1 week", 2592000.0: "30 days", 31536000.0: "1 year"}
 
 
 def _log_axis(figure: Any, seconds: Sequence[float]) -> None:
-    from math import log10
-
     low, high = min(seconds, default=0.1), max(seconds, default=86400)
     figure.update_xaxes(
         type="log",

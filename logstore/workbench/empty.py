@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import streamlit as st
 
@@ -42,11 +42,8 @@ def clear(view: View) -> View:
     return view.but(selection=Selection(time=view.selection.time), open=None, next=None, prev=None)
 
 
-def there(view: View, time: object, frame: Frame) -> View:
-    """The shortest named range that holds a time, or the day around it."""
-    from datetime import datetime
-
-    assert isinstance(time, datetime)
+def there(view: View, time: datetime, frame: Frame) -> View:
+    """The shortest named range that holds a time, or the day before it."""
     for name, length in times.RANGES.items():
         if length is not None and time > frame.now - length + timedelta(minutes=1) and time <= frame.now:
             return view.over(name)

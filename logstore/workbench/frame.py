@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
 
 import psycopg
 import streamlit as st
@@ -18,20 +17,36 @@ from sqlalchemy.exc import SQLAlchemyError
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
 from logstore.workbench import cached, finding, texts, times
-from logstore.workbench.view import NAMES, UnreadableLink, View, grouped
+from logstore.workbench.navigation import (
+    PAGES,
+    bound,
+    change,
+    drop,
+    go_to_event,
+    grouped_query,
+    pairs,
+    plain,
+    write,
+)
+from logstore.workbench.view import UnreadableLink, View, grouped
+
+# What pages need of the URL they find here as well, beside the frame.
+__all__ = [
+    "PAGES",
+    "Frame",
+    "bound",
+    "change",
+    "drop",
+    "frame",
+    "go_to_event",
+    "grouped_query",
+    "plain",
+    "sentences",
+    "write",
+]
 
 log = logging.getLogger(__name__)
 
-PAGES = {
-    "Overview": ("app.py", "📊"),
-    "Events": ("pages/1_Events.py", "📨"),
-    "Attempts": ("pages/2_Attempts.py", "🚚"),
-    "Event": ("pages/3_Event.py", "🔎"),
-    "Destinations": ("pages/4_Destinations.py", "🎯"),
-    "Loads": ("pages/5_Loads.py", "📥"),
-    "SQL": ("pages/6_SQL.py", "🧮"),
-    "Fields": ("pages/7_Fields.py", "🧬"),
-}
 _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topics"), "Destinations": ("tenant_ids",)}
 _SHARED["Fields"] = ("topics",)
 
@@ -64,7 +79,7 @@ def frame(page: str, *, range_: bool = True) -> Frame:
     """Draw the frame and read the view; a link that cannot be read ends the page with a sentence and a way on."""
     st.set_page_config(page_title=f"{page} · logstore", page_icon="📮", layout="wide", initial_sidebar_state="auto")
     try:
-        view = View.from_query(_pairs())
+        view = View.from_query(pairs())
     except UnreadableLink as error:
         st.html(_STYLE)
         st.title(page, anchor=False)
@@ -80,66 +95,6 @@ def frame(page: str, *, range_: bool = True) -> Frame:
             _range(found)
     _sidebar(found)
     return found
-
-
-# The URL
-
-
-def _pairs() -> list[tuple[str, str]]:
-    return [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
-
-
-def write(view: View) -> None:
-    """Make this the page's view: one entry in the browser's history, none when nothing changes.
-
-    Parameters that only one page knows (workbench/params.py) stay.
-    """
-    new = grouped([*view.to_query(), *(pair for pair in _pairs() if pair[0] not in NAMES)])
-    if new != grouped(_pairs()):
-        st.query_params.from_dict(new)
-
-
-def drop(name: str) -> None:
-    """Take a parameter out of the URL."""
-    st.query_params.from_dict(grouped((n, v) for n, v in _pairs() if n != name))
-
-
-def change(alter: Callable[[View], View]) -> None:
-    """Alter the view as the URL has it at this moment; for callbacks, which run before the page does."""
-    with contextlib.suppress(UnreadableLink):  # the page that runs next says so
-        write(alter(View.from_query(_pairs())))
-
-
-def bound(key: str, value: Any) -> str:
-    """Give a widget the URL's value; it is the only truth, so that Back and a pasted link move the widgets too."""
-    st.session_state[key] = value
-    return key
-
-
-def go_to_event(event_id: str, tenant_id: str, attempt_id: str | None = None) -> None:
-    """Leave for the page of an event.
-
-    Streamlit writes the new parameters into the history of the page that is left. So they are added to the ones that are
-    there: Back then shows the same place of the same list, and not a list without filters.
-    """
-    kept = [(name, value) for name, value in _pairs() if name not in ("id", "tenant", "open")]
-    pairs = [*kept, ("id", event_id), ("tenant", tenant_id)]
-    if attempt_id is not None:
-        pairs.append(("open", attempt_id))
-    st.switch_page(PAGES["Event"][0], query_params=grouped(pairs))
-
-
-def grouped_query(view: View) -> dict[str, list[str]]:
-    """All of a view, as a link takes it."""
-    return grouped(view.to_query())
-
-
-def plain(text: str) -> str:
-    """A text as a label that reads Markdown shows it."""
-    return texts.markdown(text, 60)
-
-
-# The parts
 
 
 def _range(found: Frame) -> None:
@@ -243,8 +198,8 @@ def _find(found: Frame) -> None:
         elif isinstance(target, finding.EventTarget):
             go_to_event(target.event_id, target.tenant_id, target.attempt_id)
         else:
-            pairs = [*found.view.carried(), *target.selection.to_query()]
-            st.switch_page(PAGES["Destinations"][0], query_params=grouped(pairs))
+            along = [*found.view.carried(), *target.selection.to_query()]
+            st.switch_page(PAGES["Destinations"][0], query_params=grouped(along))
 
 
 @contextlib.contextmanager

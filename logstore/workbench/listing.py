@@ -16,6 +16,7 @@ from logstore.store import LogStore
 from logstore.workbench import cached, charts, empty, rows, tables, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
+from logstore.workbench.view import LIMITS
 
 _CURSORLESS = ("next", "prev", "open", "columns", "zone", "limit")
 
@@ -131,8 +132,6 @@ def _jump(frame: Frame, kind: Kind) -> None:
 
 
 def _size(frame: Frame) -> None:
-    from logstore.workbench.view import LIMITS
-
     sizes = sorted({*LIMITS, frame.view.limit})
     key = frames.bound("limit", frame.view.limit)
     st.selectbox(
