@@ -189,7 +189,7 @@ class PeakMemory:
     def _watch(self) -> None:
         while not self._done.is_set():
             self.peak = max(self.peak, sum(_resident(pid) for pid in _python_workers()))
-            time.sleep(0.05)
+            time.sleep(0.5)
 
 
 def _python_workers() -> list[int]:
