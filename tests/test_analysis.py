@@ -220,8 +220,12 @@ def payload_size(rows: list[Event], texts: dict[str, int]) -> list[Row]:
 
 def never_attempted(rows: list[Event]) -> list[Row]:
     tried = {a.event_id for a in ATTEMPTS}
-    made = [(e.time, e.id, e.tenant_id, e.topic) for e in rows if e.id not in tried]
-    return sorted(made, reverse=True)
+    found = grouped([e for e in rows if e.id not in tried], lambda e: (e.tenant_id, e.topic))
+    made = [
+        (*key, len(part), min(e.time for e in part), max(e.time for e in part), min(e.id for e in part))
+        for key, part in found.items()
+    ]
+    return sorted(made, key=lambda r: (-r[2], r[0], r[1]))
 
 
 ORACLES: dict[str, tuple[Callable[[list[Attempt]], list[Row]], dict[str, Any]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -394,9 +395,14 @@ def test_a_running_query_can_be_cancelled(archived: LogStore) -> None:
     assert time.monotonic() - started < 5
 
 
-def test_no_process_is_left_behind(archived: LogStore) -> None:
-    with pytest.raises(SandboxError):
-        analysis.sandbox(archived, BOMBS[4], seconds=0.2)
+@pytest.mark.parametrize("ended_by", [SandboxError, KeyboardInterrupt])
+def test_no_process_is_left_behind(archived: LogStore, ended_by: type[BaseException]) -> None:
+    seconds = 0.2
+    if ended_by is KeyboardInterrupt:  # Ctrl-C in the middle of a query
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        seconds = 30
+    with pytest.raises(ended_by):
+        analysis.sandbox(archived, BOMBS[4], seconds=seconds)
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children if Path(f"/proc/{child}").exists()]
     assert not [command for command in commands if b"child.py" in command]

@@ -127,15 +127,16 @@ ORDER BY bytes DESC, 1
 LIMIT $limit
 
 -- name: never_attempted
--- title: Which events were never attempted?
+-- title: How many events were never attempted, by tenant and topic, and since when?
 -- takes: since time, until time, tenant text, limit integer 100
--- The range is of the events; an attempt at any time counts.
-SELECT e.time, e.id, e.tenant_id, e.topic
+-- The range is of the events; an attempt at any time counts. The example is an id to look at.
+SELECT e.tenant_id, e.topic, count(*) AS events, min(e.time) AS first_event, max(e.time) AS last_event, min(e.id) AS example
 FROM events e
 WHERE ($since::timestamptz IS NULL OR e.time >= $since) AND ($until::timestamptz IS NULL OR e.time < $until)
   AND ($tenant::text IS NULL OR e.tenant_id = $tenant)
   AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.event_id = e.id AND a.tenant_id = e.tenant_id)
-ORDER BY e.time DESC, e.id DESC
+GROUP BY 1, 2
+ORDER BY events DESC, 1, 2
 LIMIT $limit
 
 -- name: never_succeeded
