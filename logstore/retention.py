@@ -97,14 +97,17 @@ def may_purge(month: Month, *, now: datetime, undo: timedelta) -> bool:
 
 
 def _archive(months: Sequence[Month], policy: Policy, now: datetime) -> list[Leaving]:
-    """Months that are made ahead are no part of it: they must not stand for the minimum, nor push anybody out."""
-    hot = [month for month in months if month.state in ("open", "closed") and month.lower <= now]
+    """Months that are made ahead are no part of it: they must not stand for the minimum, nor push anybody out.
+
+    Nor is one whose table somebody dropped by hand: it holds nothing, and must not end it for those behind it.
+    """
+    hot = [month for month in months if month.state in ("open", "closed") and month.exists and month.lower <= now]
     return _prefix(hot, policy, now, size=lambda m: m.bytes, may_go=lambda m: m.ours and m.attached and not m.pending)
 
 
 def _remove(months: Sequence[Month], policy: Policy, now: datetime) -> list[Leaving]:
     """Only months of which nothing but segments is left; an older one that is still in PostgreSQL ends it."""
-    there = [month for month in months if month.state != "purged" or month.segments or month.quarantined]
+    there = [month for month in months if month.exists or month.segments or month.quarantined]
     cold = [month for month in there if month.state in ("cold", "purged")]
     before = next((n for n, month in enumerate(there) if month.state not in ("cold", "purged")), len(there))
     leaving = _prefix(cold, policy, now, size=lambda m: m.cold_bytes, may_go=lambda m: m.state == "purged" and m.sealed)

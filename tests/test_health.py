@@ -199,7 +199,8 @@ def test_maintenance_from_the_command_line(store: LogStore, command: Any) -> Non
     assert "is in PostgreSQL again" in command("maintain", "undo", month(4))[1]
     done = json.loads(command("maintain", "apply", "--yes", "--json")[1].splitlines()[-1])
     assert [step["action"] for step in done["steps"]][-1] == "detach"
-    assert command("maintain", "purge", month(4), "--override")[0] == 0
+    assert command("maintain", "purge", month(4), "--override", "--actor", "ann")[0] == 0
+    assert maintenance.log(store)[0].actor == "ann"
     assert "undo" in command("maintain", "log")[1] and "nothing to do" in command("maintain", "plan")[1]
     assert list(store.list_attempt(order="asc")) == given
 

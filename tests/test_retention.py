@@ -117,6 +117,12 @@ def test_the_first_month_that_is_kept_ends_it() -> None:
     assert archived([month(3), foreign, month(1)], hot(max_age=timedelta(0))) == ["attempts_2026_08"]
 
 
+def test_a_month_whose_table_was_dropped_by_hand_holds_nobody_up() -> None:
+    dropped = replace(month(4), exists=False, attached=False)
+    assert archived([dropped, month(3), month(1)], hot(max_age=WEEK, min_count=1)) == ["attempts_2026_08"]
+    assert removed([dropped, month(3, state="purged")], cold(max_age=WEEK)) == ["attempts_2026_08"]
+
+
 def test_a_table_is_purged_only_out_of_the_log_sealed_and_after_its_window() -> None:
     ready = month(5, state="cold", changed=NOW - WEEK - TICK)
     others = [

@@ -44,6 +44,8 @@ def add(commands: Subparsers) -> None:
     action = command(actions, "purge", _purge, help="give up a detached month's table; its segments remain")
     action.add_argument("partition")
     action.add_argument("--override", action="store_true", help="although it could still be undone")
+    for name in ("apply", "undo", "purge"):
+        actions.choices[name].add_argument("--actor", default=_actor(), help="who does it, for the log")
     action = command(actions, "log", _log, help="what was done, newest first")
     action.add_argument("--limit", type=int, default=50)
     _add_policy(actions)
@@ -77,20 +79,20 @@ def _apply(given: argparse.Namespace) -> int:
         if plan.steps and not given.yes and not _confirmed(given):
             print("nothing was done")
             return 1
-        run = maintenance.apply(store, plan, actor=_actor(), progress=None if given.json else _progress)
+        run = maintenance.apply(store, plan, actor=given.actor, progress=None if given.json else _progress)
     show(given, _run_document(run), f"{len(run.entries)} steps done" if run.entries else "")
     return 0
 
 
 def _undo(given: argparse.Namespace) -> None:
     with logstore.open(role="operator") as store:
-        run = maintenance.undo(store, given.partition, actor=_actor())
+        run = maintenance.undo(store, given.partition, actor=given.actor)
     show(given, _run_document(run), f"{given.partition} is in PostgreSQL again, and open")
 
 
 def _purge(given: argparse.Namespace) -> None:
     with logstore.open(role="operator") as store:
-        run = maintenance.purge(store, given.partition, actor=_actor(), override=given.override)
+        run = maintenance.purge(store, given.partition, actor=given.actor, override=given.override)
     show(given, _run_document(run), f"the table of {given.partition} is gone; its segments serve it")
 
 
