@@ -25,7 +25,7 @@ _KEPT = 20  # ended children whose outcome is still shown
 _ASK_SECONDS = 60
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Child:
     """One command that this server started; the process object, not its number, is what is ended."""
 
@@ -35,6 +35,7 @@ class Child:
     said: IO[bytes]
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     cancelled: bool = False
+    _outcome: tuple[dict[str, Any] | None, str | None] | None = None
 
     @property
     def runs(self) -> bool:
@@ -42,8 +43,11 @@ class Child:
 
     def outcome(self) -> tuple[dict[str, Any] | None, str | None]:
         """What an ended command answered, or the sentence in which it failed."""
-        self.said.seek(0)
-        return _answer(self.said.read(), self.process.returncode)
+        if self._outcome is None:
+            with self.said:
+                self.said.seek(0)
+                self._outcome = _answer(self.said.read(), self.process.returncode)
+        return self._outcome
 
 
 class Children:
@@ -71,9 +75,9 @@ class Children:
             self._count += 1
             child = Child(number=self._count, paths=tuple(paths), process=process, said=said)
             ended = [known for known in self._all if not known.runs]
-            for known in ended[:-_KEPT]:
-                self._all.remove(known)
             self._all.append(child)
+        for known in ended[:-_KEPT]:
+            self.forget(known.number)
         return child
 
     def all(self) -> list[Child]:
@@ -89,8 +93,12 @@ class Children:
                 child.process.terminate()
 
     def forget(self, number: int) -> None:
+        """Take a child that has ended from the list."""
         with self._lock:
-            self._all = [child for child in self._all if child.number != number or child.runs]
+            gone = [child for child in self._all if child.number == number and not child.runs]
+            self._all = [child for child in self._all if child not in gone]
+        for child in gone:
+            child.said.close()
 
 
 @st.cache_resource(show_spinner=False)

@@ -1,0 +1,198 @@
+"""Loads: what runs, what ran, bringing files in, and dead letters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import logstore
+from logstore import LoadError, loads, validation
+from logstore.pipeline import read
+from logstore.settings import ROOT
+from logstore.workbench import intake, letters
+from logstore.workbench.children import Children, children
+from tests.pages.conftest import Show, param, rows, run, said
+from tests.pipeline.files import event
+
+Point = Callable[[str], None]
+HOSTILE = "<script>alert(1)</script> =1+1 **bold** $x$"
+
+
+@pytest.fixture
+def log_with_letters(workbench: Point, dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[logstore.LogStore]:
+    """A load that is done, one that failed, one that runs elsewhere, and four letters; the pages may write."""
+    with logstore.open(dsn, role="operator") as store:
+        with store.database.connection() as connection:
+            connection.execute(
+                "INSERT INTO loads (state, stage, rows_read, inserted, dead, bytes, bytes_read, seconds, error, finished)"
+                " VALUES ('done', 'done', 1040, 1036, 4, 100, 100, '{\"reading\": 2.0}', NULL, now()),"
+                "        ('failed', 'reading', 7, 0, 0, 100, 50, '{}', 'LoadError: the disk is full', now()),"
+                "        ('running', 'reading', 400, 0, 0, 2000, 500, '{}', NULL, NULL)"
+            )
+            for position, (raw, reason) in enumerate(
+                [(json.dumps(event(1)), "naive_time"), (HOSTILE, "malformed"), ("{", "malformed"), ("[", "malformed")]
+            ):
+                connection.execute(
+                    "INSERT INTO dead_letters (load, file, position, line, raw, reason, message)"
+                    " VALUES (1, '/data/orders.jsonl', %s, %s, %s, %s, 'is wrong')",
+                    [position, position + 1, raw, reason],
+                )
+        workbench(dsn)
+        monkeypatch.setenv("LOGSTORE_ROLE", "operator")
+        yield store
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(button for button in app.button if button.label == label).click().run(timeout=60)
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_loads_say_their_state_counts_rate_and_error() -> None:
+    running, failed, done = rows(run("Loads"), 0)
+    assert (running["state"], failed["state"], done["state"]) == ("⏳ running", "❌ failed", "✅ done")
+    assert (done["read"], done["inserted"], done["dead"], done["rate"]) == (1040, 1036, 4, 520)
+    assert failed["error"] == "LoadError: the disk is full"
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_what_runs_elsewhere_shows_its_progress_and_no_cancel() -> None:
+    app = run("Loads")
+    (bar,) = app.get("progress")
+    assert bar.proto.value == 25
+    assert "400 rows read · 500 bytes of 2 kB" in bar.proto.text
+    assert "started elsewhere" in bar.proto.text
+    assert not [button for button in app.button if button.label == "Cancel"]
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_letters_are_counted_by_reason_and_narrowed_by_the_link() -> None:
+    app = run("Loads")
+    options = app.get("button_group")
+    assert len(rows(app)) == 4
+    assert any("not one JSON object (3)" in str(group.proto) for group in options)
+    assert {row["why"] for row in rows(run("Loads", reason="naive_time"))} == {"a time has no zone"}
+    assert "No dead letters match" in said(run("Loads", state="discarded"))
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_the_text_of_a_letter_is_shown_as_it_stands() -> None:
+    app = run("Loads", letter="2")
+    assert HOSTILE in [code.value for code in app.code]
+    assert app.text_area[0].value == HOSTILE
+
+
+def test_a_corrected_letter_is_loaded_and_a_second_time_is_refused(log_with_letters: logstore.LogStore) -> None:
+    other = run("Loads", letter="2")
+    app = run("Loads", letter="2")
+    app.text_area[0].set_value(json.dumps(event(5))).run()
+    press(app, "Load it corrected")
+    assert "Dead letter 2 is loaded as an event." in said(app)
+    assert not param(app, "letter")
+    assert log_with_letters.retrieve_event(str(event(5)["id"])) is not None
+    press(other, "Load it unchanged")
+    assert "is requeued already; a letter is requeued once" in said(other)
+
+
+def test_a_correction_that_is_still_wrong_is_refused_with_its_reason(log_with_letters: logstore.LogStore) -> None:
+    app = run("Loads", letter="3")
+    app.text_area[0].set_value("{}").run()
+    press(app, "Load it corrected")
+    assert "still refused" in said(app).replace("\\", "")
+    assert loads.dead_letter(log_with_letters, 3).state == "open"
+
+
+def test_a_letter_can_be_discarded(log_with_letters: logstore.LogStore) -> None:
+    app = press(run("Loads", letter="4"), "Discard this letter")
+    assert "Dead letter 4 is discarded." in said(app)
+    assert loads.dead_letter(log_with_letters, 4).state == "discarded"
+
+
+def test_a_reader_is_told_how_to_load_and_gets_no_buttons_that_write(
+    log_with_letters: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGSTORE_ROLE", "reader")
+    app = run("Loads", letter="1")
+    assert said(app).count("LOGSTORE_ROLE=operator") == 2
+    assert not [button for button in app.button if "Load" in button.label or "Discard" in button.label]
+
+
+def test_nothing_loaded_yet_says_how_to_begin(show: Show) -> None:
+    app = show("Loads")
+    assert "Nothing was loaded yet" in said(app)
+    assert "python -m logstore demo" in [code.value for code in app.code]
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_a_path_that_is_not_there_is_a_sentence() -> None:
+    app = run("Loads")
+    box = next(box for box in app.text_input if box.label.startswith("A file"))
+    box.set_value("/no/such/folder")
+    press(app, "Load it")
+    assert "There is no /no/such/folder on the server" in said(app).replace("\\", "")
+    assert not children().all()
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_a_load_or_letter_that_does_not_exist_is_a_sentence() -> None:
+    for name, value in (("load", "99"), ("letter", "99")):
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=20)
+        app.switch_page("pages/5_Loads.py")
+        app.query_params[name] = value
+        app.run()
+        assert not app.exception
+        assert "There is no" in app.error[0].value
+
+
+# What the page is made of
+
+
+def test_the_page_knows_every_ending_and_every_reason_of_the_pipeline() -> None:
+    assert set(intake.SUFFIXES) == set(read.FORMATS)
+    assert set(letters.WORDS) == set(validation.REASONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("orders.jsonl", "orders-ca978112.jsonl"),
+        ("orders.jsonl.gz", "orders-ca978112.jsonl.gz"),
+        ("../../etc/passwd.json", "passwd-ca978112.json"),
+        ("C:\\files\\ä <b>.PARQUET", "___b-ca978112.parquet"),
+        ("-.gz", "upload-ca978112.gz"),
+    ],
+)
+def test_an_upload_gets_a_safe_name_in_the_inbox(tmp_path: Path, name: str, kept: str) -> None:
+    path = intake.keep(tmp_path / "inbox", name, b"a")
+    assert path.parent == tmp_path / "inbox"
+    assert path.name.lstrip("_") == kept.lstrip("_")
+    assert path.read_bytes() == b"a"
+    assert intake.keep(tmp_path / "inbox", name, b"a") == path
+
+
+@pytest.mark.parametrize("name", ["", ".gz", "orders", "orders.csv", "orders.jsonl.exe"])
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LoadError, match="ends in none of"):
+        intake.keep(tmp_path, name, b"a")
+
+
+def test_a_child_that_fails_tells_its_sentence_and_one_that_is_cancelled_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dsn: str
+) -> None:
+    monkeypatch.setenv("LOGSTORE_DSN", dsn)
+    started = Children()
+    wrong = started.load([str(tmp_path / "nothing.jsonl")])
+    assert wrong.process.wait(60) == 2
+    assert "there is no" in str(wrong.outcome()[1])
+    stopped = started.load([str(tmp_path / "nothing.jsonl")])
+    started.cancel(stopped.number)
+    assert stopped.process.wait(60) != 0
+    assert stopped.cancelled
+    started.cancel(wrong.number)
+    assert not wrong.cancelled, "one that has ended is not touched"
+    started.forget(wrong.number)
+    assert [child.number for child in started.all()] == [stopped.number]
+    started.forget(stopped.number)
