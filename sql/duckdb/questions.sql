@@ -36,17 +36,17 @@ ORDER BY 1
 -- takes: since time, until time, tenant text, limit integer 100
 -- By its number and not by its time, so that the first is the first also when the range cuts a delivery in two.
 WITH waits AS (
-    SELECT topic, (epoch_us(time) - epoch_us(event_time)) / 1e6 AS seconds
+    SELECT topic, epoch_us(time) - epoch_us(event_time) AS micros
     FROM attempts
     WHERE ($since::timestamptz IS NULL OR time >= $since) AND ($until::timestamptz IS NULL OR time < $until)
       AND ($tenant::text IS NULL OR tenant_id = $tenant)
       AND attempt_number <= 1 AND NOT manual
 ), found AS (
-    SELECT topic, count(*) AS deliveries, quantile_cont(seconds, [0.50, 0.95, 0.99]) AS p
+    SELECT topic, count(*) AS deliveries, quantile_cont(micros, [0.50, 0.95, 0.99]) AS p
     FROM waits
     GROUP BY 1
 )
-SELECT topic, deliveries, p[1] AS p50, p[2] AS p95, p[3] AS p99
+SELECT topic, deliveries, p[1] / 1e6 AS p50, p[2] / 1e6 AS p95, p[3] / 1e6 AS p99
 FROM found
 ORDER BY p95 DESC, 1
 LIMIT $limit
@@ -55,17 +55,17 @@ LIMIT $limit
 -- title: How many seconds pass from an event to its successful delivery, by topic?
 -- takes: since time, until time, tenant text, limit integer 100
 WITH waits AS (
-    SELECT topic, (epoch_us(time) - epoch_us(event_time)) / 1e6 AS seconds
+    SELECT topic, epoch_us(time) - epoch_us(event_time) AS micros
     FROM attempts
     WHERE ($since::timestamptz IS NULL OR time >= $since) AND ($until::timestamptz IS NULL OR time < $until)
       AND ($tenant::text IS NULL OR tenant_id = $tenant)
       AND status = 'success' AND NOT manual
 ), found AS (
-    SELECT topic, count(*) AS deliveries, quantile_cont(seconds, [0.50, 0.95, 0.99]) AS p
+    SELECT topic, count(*) AS deliveries, quantile_cont(micros, [0.50, 0.95, 0.99]) AS p
     FROM waits
     GROUP BY 1
 )
-SELECT topic, deliveries, p[1] AS p50, p[2] AS p95, p[3] AS p99
+SELECT topic, deliveries, p[1] / 1e6 AS p50, p[2] / 1e6 AS p95, p[3] / 1e6 AS p99
 FROM found
 ORDER BY p95 DESC, 1
 LIMIT $limit
@@ -160,19 +160,19 @@ LIMIT $limit
 -- takes: since time, until time, tenant text, least integer 10, limit integer 20
 -- Destinations with fewer than `least` successes are left out: their percentiles say nothing.
 WITH waits AS (
-    SELECT tenant_id, destination_id, (epoch_us(time) - epoch_us(event_time)) / 1e6 AS seconds
+    SELECT tenant_id, destination_id, epoch_us(time) - epoch_us(event_time) AS micros
     FROM attempts
     WHERE ($since::timestamptz IS NULL OR time >= $since) AND ($until::timestamptz IS NULL OR time < $until)
       AND ($tenant::text IS NULL OR tenant_id = $tenant)
       AND status = 'success' AND NOT manual
 ), found AS (
-    SELECT tenant_id, destination_id, count(*) AS successes, avg(seconds) AS mean,
-           quantile_cont(seconds, [0.50, 0.95]) AS p
+    SELECT tenant_id, destination_id, count(*) AS successes, avg(micros) / 1e6 AS mean,
+           quantile_cont(micros, [0.50, 0.95]) AS p
     FROM waits
     GROUP BY 1, 2
     HAVING count(*) >= $least
 )
-SELECT tenant_id, destination_id, successes, mean, p[1] AS p50, p[2] AS p95
+SELECT tenant_id, destination_id, successes, mean, p[1] / 1e6 AS p50, p[2] / 1e6 AS p95
 FROM found
 ORDER BY p95 DESC, 1, 2
 LIMIT $limit
