@@ -125,28 +125,27 @@ class Groups:
             combinations = {()}
         if len(starts) * len(combinations) > ROWS_MOST:
             raise asked.too_many(len(combinations))
-        spans = [self._span(start) for start in starts]
-        nothing = [() if part == LATENCIES else 0 for part in asked.parts]
+        spans = list(self._spans(starts))
+        names, nothing = asked.parts, [() if part == LATENCIES else 0 for part in asked.parts]
+        values = [MEASURES[asked.kind][name].value for name in asked.measures]
         for combination in sorted(combinations, key=lambda c: [(v is not None, v) for v in c]):
             for start, (seconds, head, tail) in zip(starts, spans, strict=True):
-                parts = self.found.get((start, *combination), nothing)
-                yield (*head, *combination, *self._values(parts, seconds), *tail)
+                parts = dict(zip(names, self.found.get((start, *combination), nothing), strict=True))
+                if parts.get(LATENCIES):
+                    parts[LATENCIES] = sorted(parts[LATENCIES])
+                yield (*head, *combination, *(value(parts, seconds) for value in values), *tail)
 
-    def _span(self, start: int | None) -> tuple[float, tuple[Any, ...], tuple[Any, ...]]:
-        """The seconds of a bucket inside the range, and what frames its rows: its start, and whether it is partial."""
+    def _spans(self, starts: list[int | None]) -> Iterator[tuple[float, tuple[Any, ...], tuple[Any, ...]]]:
+        """Of each bucket: its seconds inside the range, and what frames its rows: its start, and whether it is partial."""
         first, last = to_micros(self.question.start), to_micros(self.question.end)
-        if start is None or self.question.granularity is None:
-            return (last - first) / 1_000_000, (), ()
-        after = self.question.granularity.after(start)
-        seconds = (min(after, last) - max(start, first)) / 1_000_000
-        return seconds, (from_micros(start),), (start < first or after > last,)
-
-    def _values(self, found: Sequence[Any], seconds: float) -> Iterator[Any]:
-        parts = dict(zip(self.question.parts, found, strict=True))
-        if parts.get(LATENCIES):
-            parts[LATENCIES] = sorted(parts[LATENCIES])
-        for name in self.question.measures:
-            yield MEASURES[self.question.kind][name].value(parts, seconds)
+        granularity = self.question.granularity
+        for start, after in zip(starts, [*starts[1:], None], strict=True):
+            if start is None or granularity is None:
+                yield (last - first) / 1_000_000, (), ()
+                return
+            after = granularity.after(start) if after is None else after
+            seconds = (min(after, last) - max(start, first)) / 1_000_000
+            yield seconds, (from_micros(start),), (start < first or after > last,)
 
 
 def _part(value: Any) -> Any:

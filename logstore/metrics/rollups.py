@@ -102,8 +102,10 @@ def read(tiers: Tiers, rollup: Rollup, asked: Question) -> Groups | None:
 
 def _sum(part: str) -> Any:
     if part in _OF_STATUS:
-        return literal_column(f"coalesce(sum(rolled.records) FILTER (WHERE rolled.status = '{_OF_STATUS[part]}'), 0)")
-    return literal_column(f"sum(rolled.{part})")
+        return literal_column(
+            f"coalesce(sum(rolled.records) FILTER (WHERE rolled.status = '{_OF_STATUS[part]}'), 0)::bigint"
+        )
+    return literal_column(f"sum(rolled.{part})::bigint")  # a sum of bigint is numeric, which costs to fetch
 
 
 def fold(store: Store) -> int:

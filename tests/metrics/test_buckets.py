@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
@@ -87,6 +89,20 @@ def test_a_last_bucket_may_end_after_the_last_year() -> None:
         assert buckets._month_start(year * 12) == (date(year, 1, 1).toordinal() - 719_163) * buckets.DAY
 
 
+@contextlib.contextmanager
+def uncompiled(spark: SparkSession, **more: str) -> Iterator[None]:
+    """Spark with other settings, and without compiling expressions that run once over a few rows."""
+    settings = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false", **more}
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, was in before.items():
+            spark.conf.set(name, was or "")
+
+
 def expected(width: Granularity) -> list[int]:
     return [width.bucket(to_micros(moment)) for moment in MOMENTS]
 
@@ -122,16 +138,8 @@ def test_spark_keeps_the_rule(spark: SparkSession) -> None:
     from pyspark.sql import functions as sf
 
     given_times = spark.createDataFrame([(to_micros(moment),) for moment in MOMENTS], "micros long").coalesce(1)
-    # Another zone, and no compiling of 191 expressions that run once.
-    settings = {"spark.sql.session.timeZone": ZONES[-1], "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {name: spark.conf.get(name) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+    with uncompiled(spark, **{"spark.sql.session.timeZone": ZONES[-1]}):
         timed = given_times.select(sf.expr("timestamp_micros(micros)").alias("time"))
         rows = timed.select(*(sf.expr(buckets.to_spark(width)) for width in WIDTHS)).collect()
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value or "")
     for at, width in enumerate(WIDTHS):
         assert sorted(row[at] for row in rows) == sorted(expected(width)), str(width)
