@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from logstore.settings import ROOT
@@ -44,6 +44,19 @@ def start(**settings: str) -> tuple[subprocess.Popen[str], str]:
 def stop(process: subprocess.Popen[str], how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
     """End a server, with a kill if it does not listen; its exit code and what it printed."""
     process.send_signal(how)
+    return ended(process)
+
+
+def stop_all(processes: Sequence[subprocess.Popen[str]]) -> None:
+    """End several servers at once."""
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        ended(process)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Wait for a server that was told to end."""
     try:
         said, _ = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:

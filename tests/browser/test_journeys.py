@@ -28,8 +28,7 @@ def test_a_deep_link_with_parameters_works_on_a_cold_server_for_every_page(small
     }
     with ExitStack() as running:
         started = [servers.start(LOGSTORE_DSN=small, LOGSTORE_ROLE="reader") for _ in links]
-        for process, _ in started:
-            running.callback(servers.stop, process)
+        running.callback(servers.stop_all, [process for process, _ in started])
         for (process, address), (link, promise) in zip(started, links.items(), strict=True):
             servers.wait_until_it_answers(process, address)
             page.goto(address + link)
