@@ -79,21 +79,23 @@ class Groups:
     """Parts by (bucket, *dimensions), gathered from as many readings as it takes."""
 
     question: Question
-    found: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
+    found: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     tiers: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Rows of bucket, dimensions, parts; whatever an engine calls a bucket, microseconds or a time."""
-        split = 1 + len(self.question.dimensions)
+        split, names = 1 + len(self.question.dimensions), self.question.parts
         for row in rows:
             if not row[split]:
                 continue  # an aggregate over nothing still gives a row when there is nothing to group by
             start = to_micros(row[0]) if isinstance(row[0], datetime) else row[0]
             key = (start, *row[1:split])
-            parts = [_part(value) for value in row[split:]]
+            parts = dict(zip(names, row[split:], strict=True))
+            if isinstance(parts.get(LATENCIES), bytes):
+                parts[LATENCIES] = _unpack(parts[LATENCIES])
             there = self.found.get(key)
-            self.found[key] = parts if there is None else [a + b for a, b in zip(there, parts, strict=True)]
+            self.found[key] = parts if there is None else {name: there[name] + parts[name] for name in names}
         if len(self.found) > ROWS_MOST:
             raise self.question.too_many()
 
@@ -126,14 +128,18 @@ class Groups:
         if len(starts) * len(combinations) > ROWS_MOST:
             raise asked.too_many(len(combinations))
         spans = list(self._spans(starts))
-        names, nothing = asked.parts, [() if part == LATENCIES else 0 for part in asked.parts]
+        nothing: dict[str, Any] = {part: () if part == LATENCIES else 0 for part in asked.parts}
+        if LATENCIES in nothing:
+            self._sort()
         values = [MEASURES[asked.kind][name].value for name in asked.measures]
         for combination in sorted(combinations, key=lambda c: [(v is not None, v) for v in c]):
             for start, (seconds, head, tail) in zip(starts, spans, strict=True):
-                parts = dict(zip(names, self.found.get((start, *combination), nothing), strict=True))
-                if parts.get(LATENCIES):
-                    parts[LATENCIES] = sorted(parts[LATENCIES])
-                yield (*head, *combination, *(value(parts, seconds) for value in values), *tail)
+                parts = self.found.get((start, *combination), nothing)
+                yield (*head, *combination, *[value(parts, seconds) for value in values], *tail)
+
+    def _sort(self) -> None:
+        for parts in self.found.values():
+            parts[LATENCIES].sort()
 
     def _spans(self, starts: list[int | None]) -> Iterator[tuple[float, tuple[Any, ...], tuple[Any, ...]]]:
         """Of each bucket: its seconds inside the range, and what frames its rows: its start, and whether it is partial."""
@@ -148,7 +154,6 @@ class Groups:
             yield seconds, (from_micros(start),), (start < first or after > last,)
 
 
-def _part(value: Any) -> Any:
-    if isinstance(value, bytes):  # PostgreSQL's latencies: 8 bytes each, in network order
-        return list(struct.unpack(f">{len(value) // 8}q", value))
-    return value if isinstance(value, list) else int(value)
+def _unpack(latencies: bytes) -> list[int]:
+    """As PostgreSQL sends them: 8 bytes each, in network order."""
+    return list(struct.unpack(f">{len(latencies) // 8}q", latencies))

@@ -92,9 +92,8 @@ def read(tiers: Tiers, rollup: Rollup, asked: Question) -> Groups | None:
         if connection.execute(statements("postgres", "metrics")["has_gap"], span).fetchone() != (False,):
             return None
         groups = Groups(asked)
-        groups.add(
-            connection.execute(*grouped(rollup.source(), asked, [_sum(part) for part in asked.parts])).fetchall()
-        )
+        statement, values = grouped(rollup.source(), asked, [_sum(part) for part in asked.parts])
+        groups.add(connection.execute(statement, values, binary=True).fetchall())
         return groups
 
     return tiers.steadily(ask)

@@ -38,7 +38,8 @@ def scan(tiers: Tiers, asked: Question) -> Groups:
                 _add_cold(groups, tiers, wanted, known.listed(wanted.parent, stretch.months))
             else:
                 groups.tiers.add("hot")
-                groups.add(connection.execute(*hot_sql(asked, (stretch.lower, stretch.upper))).fetchall())
+                statement, values = hot_sql(asked, (stretch.lower, stretch.upper))
+                groups.add(connection.execute(statement, values, binary=True).fetchall())
         return groups
 
     return tiers.steadily(read)
