@@ -22,6 +22,14 @@ from logstore.segments import ROW_GROUP, SCHEMA_VERSION, Checksum, Segment, same
 _FOOTER = b"logstore.segment"
 _TIMES = ("min_time", "max_time")
 
+# Names repeat, sorted times grow by little, ids and payloads do neither: a sixth smaller than with dictionaries for all.
+_ENCODING: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": ["tenant_id", "destination_id", "topic", "status", "code"],
+    "column_encoding": {"time": "DELTA_BINARY_PACKED", "event_time": "DELTA_BINARY_PACKED"},
+}
+
 
 def location(parent: str, month: date, base_offset: int, segment_id: str) -> str:
     return f"{parent}/{month:%Y-%m}/{base_offset:020d}-{segment_id}.parquet"
@@ -37,7 +45,7 @@ def write(archive: Path, draft: Segment, tables: Iterable[pa.Table]) -> Segment:
     temporary = path.with_name(f".{path.name}.tmp")
     checksum = Checksum(draft.parent)
     edges: list[tuple[datetime, str]] = []
-    with pq.ParquetWriter(temporary, schema(draft.parent), compression="zstd", compression_level=3) as writer:
+    with pq.ParquetWriter(temporary, schema(draft.parent), **_ENCODING) as writer:
         for table in tables:
             checksum.add(table)
             edges += [_edge(table, 0), _edge(table, -1)]

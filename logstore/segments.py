@@ -93,7 +93,7 @@ def engine() -> duckdb.DuckDBPyConnection:
     with _lock:
         if _engine is None:
             _engine = duckdb.connect(config={"autoinstall_known_extensions": "false", "threads": "2"})
-            _engine.execute("SET TimeZone = 'UTC'")
+            _engine.execute("SET GLOBAL TimeZone = 'UTC'")  # global: cursors do not inherit a session's setting
         return _engine.cursor()
 
 
