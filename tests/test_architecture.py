@@ -25,6 +25,7 @@ ORDER = [
     "tables",
     "ddl",
     "partitions",
+    "validation",
     "lines",
     "loads",
     "fields",
