@@ -106,9 +106,8 @@ def _narrow(**changes: str | None) -> None:
 
 def _said() -> None:
     """What the last action did, once."""
-    done = st.session_state.pop("letter done", None)
-    if done is not None:
-        good, words = done
+    if "letter done" in st.session_state:
+        good, words = st.session_state.pop("letter done")
         (st.success if good else st.error)(words, icon="✅" if good else "⚠️")
 
 
@@ -119,7 +118,7 @@ def _table(frame: Frame, found: list[DeadLetter]) -> None:
             "why": [WORDS.get(letter.reason, letter.reason) for letter in found],
             "message": [letter.message[:200] for letter in found],
             "file": [Path(letter.file).name for letter in found],
-            "line": [letter.line for letter in found],
+            "line": ["" if letter.line is None else f"{letter.line:,}" for letter in found],
             "text": [letter.raw[:160] for letter in found],
             "load": [letter.load for letter in found],
             "seen": [times.ago(letter.first_seen, frame.now) for letter in found],
@@ -144,7 +143,7 @@ _CONFIG: dict[str, Any] = {
     "why": st.column_config.TextColumn("reason", width=165),
     "message": st.column_config.TextColumn("what is wrong", width=265),
     "file": st.column_config.TextColumn("file", width=140),
-    "line": st.column_config.NumberColumn("line", width=55),
+    "line": st.column_config.TextColumn("line", width=55, alignment="right"),
     "text": st.column_config.TextColumn("its text", width=225),
     "load": st.column_config.NumberColumn("load", width=55),
     "seen": st.column_config.TextColumn("first seen", width=105),
@@ -161,13 +160,10 @@ def _pages(found: list[DeadLetter]) -> None:
     """Older letters, and back to the newest."""
     more, before = len(found) > _PAGE, params.one("before")
     if more or before:
+        last = str(found[min(_PAGE, len(found)) - 1].id)
         with st.container(horizontal=True, gap="small"):
-            st.button("Newest letters", on_click=_turn, args=(None,), disabled=before is None)
-            st.button("Older letters", on_click=_turn, args=(found[_PAGE - 1 : _PAGE],), disabled=not more)
-
-
-def _turn(last: list[DeadLetter] | None) -> None:
-    params.put(before=str(last[0].id) if last else None, letter=None)
+            st.button("Newest letters", on_click=_narrow, disabled=before is None)
+            st.button("Older letters", on_click=params.put, kwargs={"before": last, "letter": None}, disabled=not more)
 
 
 # One letter
@@ -182,16 +178,21 @@ def _letter(frame: Frame, letter: DeadLetter) -> None:
         st.caption("What is wrong")
         st.code(letter.message, language=None, wrap_lines=True)
         st.caption(f"Its text{', as far as it was kept' if letter.truncated else ''}")
-        st.code(letter.raw[: texts.SHOWN_MOST], language=None, wrap_lines=True, height=160)
+        _text(letter.raw)
         if letter.corrected is not None:
             st.caption("What was loaded instead")
-            st.code(letter.corrected[: texts.SHOWN_MOST], language=None, wrap_lines=True, height=160)
+            _text(letter.corrected)
         if letter.state != "open":
             st.caption(f"It is {letter.state}; nothing is left to do.")
         elif Settings.read().role != "operator":
             st.info("To requeue or discard it here, start the server with `LOGSTORE_ROLE=operator`.", icon="🔒")
         else:
             _actions(letter)
+
+
+def _text(raw: str) -> None:
+    height: Any = "content" if len(raw) <= 800 and raw.count("\n") < 6 else 200
+    st.code(raw[: texts.SHOWN_MOST], language=None, wrap_lines=True, height=height)
 
 
 def _actions(letter: DeadLetter) -> None:

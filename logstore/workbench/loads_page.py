@@ -118,14 +118,14 @@ def _row(frame: Frame, load: Load) -> dict[str, Any]:
         "state": STATES[load.state],
         "started": times.show_short(load.started, frame.zone),
         "files": first if len(load.sources) == 1 else f"{first} and {len(load.sources) - 1} more",
+        "error": load.error or "",
         "read": load.rows_read,
         "inserted": load.inserted,
         "updated": load.updated,
         "skipped": load.skipped,
         "dead": load.dead,
         "took": times.span((load.finished or frame.now) - load.started),
-        "rate": round(load.rows_read / seconds) if seconds and load.state == "done" else None,
-        "error": load.error or "",
+        "rate": f"{load.rows_read / seconds:,.0f}" if seconds and load.state == "done" else "",
     }
 
 
@@ -138,14 +138,16 @@ _CONFIG: dict[str, Any] = {
     "state": st.column_config.TextColumn("state", width=105),
     "started": st.column_config.TextColumn("started", width=130),
     "files": st.column_config.TextColumn("files", width=190),
+    "error": st.column_config.TextColumn("why it ended", width=190),
     "read": _number("rows read", 80, "events and attempts together"),
     "inserted": _number("inserted", 75, "rows that are new in the log"),
     "updated": _number("updated", 70, "attempts that were there and got a new outcome"),
     "skipped": _number("skipped", 70, "events that were there, and rows that the load holds twice"),
     "dead": _number("dead letters", 90, "rows that could not be loaded; they are below"),
     "took": st.column_config.TextColumn("took", width=60),
-    "rate": _number("rows a second", 105, "over all its stages, without the start of Spark"),
-    "error": st.column_config.TextColumn("error", width=300),
+    "rate": st.column_config.TextColumn(
+        "rows a second", width=105, alignment="right", help="without the start of Spark"
+    ),
 }
 
 
