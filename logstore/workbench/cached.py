@@ -9,6 +9,7 @@ import pandas
 import streamlit as st
 
 import logstore
+from logstore import partitions
 from logstore.cursor import Kind
 from logstore.records import Selection
 from logstore.settings import Settings
@@ -47,6 +48,15 @@ def names(what: str, **values: Any) -> list[str]:
 
 def extent(kind: Kind) -> tuple[datetime, datetime] | None:
     return _extent(address(), kind)
+
+
+def archived(window: Window) -> list[str]:
+    """The months of a window that the archive serves, by their tables' names."""
+    with store().database.connection(autocommit=True) as connection:
+        states = partitions.read_map(connection).states
+    cold = [month for month, state in sorted(states.items()) if state in ("cold", "purged")]
+    met = [(lower, upper, month) for month in cold for lower, upper in [partitions.month_bounds(month[1])]]
+    return [partitions.partition_name(*m) for lower, upper, m in met if lower < window.upper and upper > window.lower]
 
 
 def histogram(kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:

@@ -130,8 +130,9 @@ def _destination(frame: Frame, window: Window) -> None:
     (tenant_id,), (destination_id,) = frame.view.selection.tenant_ids, frame.view.selection.destination_ids
     where = Selection(tenant_ids=(tenant_id,), destination_ids=(destination_id,))
     ranked = cached.ranking(where, window, by="tenant_id,destination_id")
-    last = measures.look_up(cached.store(), "last_success", tenant=tenant_id, destination=destination_id)
-    last_success = f"{times.ago(last[0][0], frame.now)} ({frame.show(last[0][0])})" if last else "never"
+    reached = Selection(tenant_ids=(tenant_id,), destination_ids=(destination_id,), status="success")
+    last = cached.store().list_attempt(reached, limit=1).data
+    last_success = f"{times.ago(last[0].time, frame.now)} ({frame.show(last[0].time)})" if last else "never"
     if ranked.empty:
         details.facts({"attempts in the range": "none", "last success": last_success})
     else:

@@ -7,9 +7,12 @@ from typing import Any
 
 import streamlit as st
 
+from logstore import fields
+from logstore import filters as language
 from logstore.cursor import Kind
+from logstore.errors import InvalidFilter
 from logstore.records import STATUSES
-from logstore.workbench import cached
+from logstore.workbench import cached, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.tables import STATUS
@@ -18,25 +21,68 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
     "event": ("tenant_ids", "topics", "event_ids"),
     "attempt": ("tenant_ids", "destination_ids", "topics", "event_ids", "status"),
 }
+_HELP = """`=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `contains`, `startswith`, `endswith`, `exists`;
+joined by `and`, `or`, `not` and parentheses. Text stands in double quotes. Fields are columns or paths:
+`data.customer.id`, `metadata.region`, `response_data.status`; a part with other signs is quoted: `data.'request-id'`."""
 _LABELS = {"tenant_ids": "Tenant", "destination_ids": "Destination", "topics": "Topic", "event_ids": "Event id"}
 
 
-def filters(frame: Frame, fields: Sequence[str]) -> None:
+def filters(frame: Frame, names: Sequence[str]) -> None:
     """A menu for each of these fields of the selection, and the way to clear them."""
     selection = frame.view.selection
     with st.container(horizontal=True, gap="small"):
-        for field in fields:
+        for field in names:
             if field == "status":
                 _status(frame)
             else:
                 _any_of(frame, field, _LABELS[field], _known(frame, field))
-    if selection.where:
-        st.caption("The link carries a filter expression:")
-        st.code(selection.where, language=None)
-    if selection.where or any(getattr(selection, field) for field in fields):
-        cleared = {field: None if field == "status" else () for field in fields}
+    if selection.where or any(getattr(selection, field) for field in names):
+        cleared = {field: None if field == "status" else () for field in names}
         act = lambda view: view.select(**cleared, where=None)  # noqa: E731 - a callback's argument
         st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=frames.change, args=(act,))
+
+
+def expression(frame: Frame, kind: Kind) -> None:
+    """A box for a filter expression, its mistake under the right column, and what it costs."""
+    text = frame.view.selection.where or ""
+    st.text_input(
+        "Filter",
+        key=frames.bound("where", text),
+        on_change=_written,
+        placeholder='data.amount > 100 and not metadata.region in ["eu", "us"]',
+        help=_HELP,
+        max_chars=4096,
+    )
+    if not text:
+        return
+    try:
+        language.parse(text, kind)
+    except InvalidFilter as mistake:
+        st.code(f"{text}\n{' ' * (mistake.column - 1)}↑ {mistake}", language=None, wrap_lines=True)
+        st.caption(_suggestions(frame))
+        raise
+    with st.expander("What this filter costs", icon=":material/query_stats:"):
+        found = cached.store().explain(frame.view.asked(frame.now), kind)
+        st.caption(texts.markdown(f"Index: {found.index}.", 2000))
+        months = f"{found.partitions_read} months in PostgreSQL and {found.segments_read} segments of the archive"
+        pruned = found.partitions_pruned + found.segments_pruned
+        st.caption(f"Reads {months}; {pruned} are left out by their times. About {found.estimated_rows} rows.")
+        st.code(found.postgres, language="sql", wrap_lines=True)
+
+
+def _suggestions(frame: Frame) -> str:
+    """Some fields that the chosen topics have, to spare a guess."""
+    topics = frame.view.selection.topics
+    known = [field.name for topic in topics or (None,) for field in fields.catalogue(cached.store().database, topic)]
+    some = ", ".join(dict.fromkeys(known[:12]))
+    return texts.markdown(
+        f"Fields that occur: {some}." if some else "Columns: tenant_id, topic, code, status, time.", 1000
+    )
+
+
+def _written() -> None:
+    value = str(st.session_state["where"]).strip()
+    frames.change(lambda view: view.select(where=value or None))
 
 
 def _known(frame: Frame, field: str) -> list[str]:

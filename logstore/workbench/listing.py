@@ -163,6 +163,11 @@ def chart(frame: Frame, kind: Kind, selection: Selection) -> None:
     extent = cached.extent(kind)
     if extent is None:
         return
+    if selection.where is not None:
+        st.caption(
+            "No picture while a filter is set: the bars count whole selections, and not what a filter lets through."
+        )
+        return
     window = times.window_of(selection.time, extent=extent, now=frame.now)
     counted = selection.but(time=TimeFilter())
     data = cached.histogram(kind, counted, window, frame.zone)
@@ -177,6 +182,14 @@ def chart(frame: Frame, kind: Kind, selection: Selection) -> None:
     bar = times.span(data.attrs["width"])
     words = f"All {kind}s of the range by outcome, {bar} a bar, times in {frame.zone_name}."
     st.caption(f"{words} Drag across to narrow the range.")
+    archived_note(window)
+
+
+def archived_note(window: times.Window) -> None:
+    """Counts read PostgreSQL only: where months of the range are archived, say so rather than look like an outage."""
+    months = cached.archived(window)
+    if months:
+        st.caption(f"🧊 Not counted: {', '.join(months)}, which are archived. The list below has them, and so has SQL.")
 
 
 def narrowed(key: str, frame: Frame) -> None:

@@ -28,12 +28,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
+from logstore import segments
 from logstore.cursor import Kind
 from logstore.errors import LogstoreError, Unimplemented
-from logstore.records import Selection
+from logstore.records import Page, Selection
 from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.tables import BY_KIND, attempts, events
+from logstore.tiers import Map, stretches
 from logstore.workbench import times
 from logstore.workbench.times import Window
 
@@ -183,6 +185,33 @@ def extent(store: LogStore, kind: Kind) -> tuple[datetime, datetime] | None:
     """The first and the last time in the log, or None when it is empty."""
     first, last = look_up(store, f"extent_of_{kind}s")[0]
     return None if first is None else (first, last)
+
+
+def outcomes(store: LogStore, page: Page[Any]) -> dict[tuple[str, str], list[bool]]:
+    """Of the events of a page, by (tenant, id): was each destination reached that was tried? Over both tiers."""
+    ids = [event.id for event in page]
+
+    def read(connection: psycopg.Connection[Any], known: Map) -> list[Any]:
+        rows = connection.execute(statements("postgres", "workbench")["outcomes_of_events"], {"events": ids}).fetchall()
+        cold = [month for stretch in stretches(known.states, "attempts") for month in stretch.months]
+        oldest = min(event.time for event in page)
+        for segment in known.listed("attempts", cold):
+            if segment.state == "sealed" and segment.max_time and segment.max_time >= oldest:  # attempts follow events
+                path = str(segment.path(store.settings.archive))
+                rows += (
+                    segments.engine()
+                    .execute(statements("duckdb", "workbench")["outcomes_of_events"], [path, ids])
+                    .fetchall()
+                )
+        return rows
+
+    reached: dict[tuple[str, str, str], bool] = {}
+    for event, tenant, destination, success in store.tiers.steadily(read) if ids else ():
+        reached[tenant, event, destination] = reached.get((tenant, event, destination), False) or success
+    found: dict[tuple[str, str], list[bool]] = {}
+    for (tenant, event, _), success in reached.items():
+        found.setdefault((tenant, event), []).append(success)
+    return found
 
 
 def look_up(store: LogStore, name: str, **values: Any) -> list[Any]:

@@ -78,8 +78,8 @@ def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str],
 
 def outcomes_of(page: Page[Any]) -> dict[tuple[str, str], str]:
     """What became of the events of a page, by (tenant, id)."""
-    found = measures.look_up(cached.store(), "outcomes_of_events", events=[event.id for event in page])
-    return {(tenant, event): _outcome(tried, reached) for event, tenant, tried, reached, _ in found}
+    found = measures.outcomes(cached.store(), page)
+    return {key: _outcome(len(reached), sum(reached)) for key, reached in found.items()}
 
 
 def _outcome(tried: int, reached: int) -> str:

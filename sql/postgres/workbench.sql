@@ -20,23 +20,18 @@ SELECT tenant_id FROM destinations WHERE destination_id = %(destination)s ORDER 
 SELECT tenant_id FROM tenants WHERE tenant_id = %(tenant)s
 
 -- name: extent_of_events
-SELECT min(time), max(time) FROM events
+-- Over both tiers: what is archived counts by the catalog's times.
+SELECT least(min(time), (SELECT min(min_time) FROM segments WHERE parent = 'events' AND state = 'sealed')),
+       greatest(max(time), (SELECT max(max_time) FROM segments WHERE parent = 'events' AND state = 'sealed'))
+FROM events
 
 -- name: extent_of_attempts
-SELECT min(time), max(time) FROM attempts
+SELECT least(min(time), (SELECT min(min_time) FROM segments WHERE parent = 'attempts' AND state = 'sealed')),
+       greatest(max(time), (SELECT max(max_time) FROM segments WHERE parent = 'attempts' AND state = 'sealed'))
+FROM attempts
 
 -- name: outcomes_of_events
--- Per event of a page: destinations tried, destinations reached, attempts.
-SELECT event_id, tenant_id, count(*), count(*) FILTER (WHERE reached), sum(tries)
-FROM (
-    SELECT event_id, tenant_id, destination_id, bool_or(status = 'success') AS reached, count(*) AS tries
-    FROM attempts WHERE event_id = ANY(%(events)s)
-    GROUP BY event_id, tenant_id, destination_id
-) AS per_destination
-GROUP BY event_id, tenant_id
-
--- name: last_success
--- Newest success of one destination, whenever it was.
-SELECT time FROM attempts
-WHERE tenant_id = %(tenant)s AND destination_id = %(destination)s AND status = 'success'
-ORDER BY time DESC, id DESC LIMIT 1
+-- Per event of a page and destination that was tried: was it reached?
+SELECT event_id, tenant_id, destination_id, bool_or(status = 'success')
+FROM attempts WHERE event_id = ANY(%(events)s)
+GROUP BY event_id, tenant_id, destination_id
