@@ -154,7 +154,7 @@ def test_a_file_with_bad_rows_is_loaded_and_one_of_them_requeued_corrected(
     page.goto(f"{operating}/Event?id=evt_naive")
     expect(page.get_by_text("order.created").first).to_be_visible()
     page.goto(f"{operating}/Loads?letter=2")
-    expect(page.get_by_text(_HOSTILE).first).to_be_visible()
+    expect(page.locator("[data-testid=stCode]").filter(has_text=_HOSTILE)).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
 
 
