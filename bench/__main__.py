@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.measure import Result
 
-CASES = ("paging", "insert", "export", "maintenance", "ad_hoc", "metrics")
+CASES = ("paging", "insert", "export", "ad_hoc", "metrics", "fields", "maintenance", "load")
 _RESULTS = Path(__file__).parent / "results"
 
 

@@ -22,7 +22,9 @@ from logstore.errors import (
     ServerError,
     Unimplemented,
 )
+from logstore.explain import Explanation
 from logstore.inserts import InsertReport
+from logstore.metrics import Metrics
 from logstore.records import Attempt, Event, Page, Selection, TimeFilter
 from logstore.store import LogStore
 
@@ -33,6 +35,7 @@ __all__ = [
     "Attempt",
     "CursorVersionMismatch",
     "Event",
+    "Explanation",
     "InsertReport",
     "InvalidCursor",
     "InvalidFilter",
@@ -43,6 +46,7 @@ __all__ = [
     "LogStore",
     "LogstoreError",
     "MaintenanceError",
+    "Metrics",
     "Page",
     "PartitionError",
     "SandboxError",
