@@ -59,7 +59,7 @@ class Field:
     @property
     def name(self) -> str:
         """As the filter language writes it."""
-        return ".".join([self.column, *(part if part.isidentifier() else f"'{part}'" for part in self.path)])
+        return str(filters.Field(self.column, self.path))
 
 
 @dataclass(slots=True)
@@ -162,8 +162,9 @@ def catalogue(database: Database, topic: str | None = None) -> list[Field]:
     for row in rows:
         sketch, newest = row.pop("sketch"), row.pop("topic_last_seen")
         row["path"] = tuple(row["path"])
-        # A day of records without the field says that it went away; a single one says nothing.
-        vanished = (newest - row["last_seen"]).total_seconds() > 86_400
+        # A day of records without the field says that it went away, unless it was always as rare as that.
+        usual = (row["last_seen"] - row["first_seen"]).total_seconds() / max(row["rows"] - 1, 1)
+        vanished = (newest - row["last_seen"]).total_seconds() > max(86_400, 20 * usual)
         found.append(Field(**row, distinct=_distinct(sketch), vanished=vanished))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import socket
 import subprocess
 import sys
@@ -35,10 +36,10 @@ def _serve(given: argparse.Namespace) -> int:
         print(f"\nThe workbench is at http://{shown}:{given.port} (Ctrl-C ends it)\n", flush=True)
         from logstore.workbench import server
 
-        try:
+        # Ctrl-C is how it is meant to end; where that signal was ignored from the start, the server just returns.
+        with contextlib.suppress(KeyboardInterrupt):
             server.run(address=given.address, port=given.port)
-        except KeyboardInterrupt:  # how it is meant to end
-            print("stopped", flush=True)
+        print("stopped", flush=True)
     return 0
 
 
