@@ -149,10 +149,16 @@ def _make_database(server: EmbeddedServer) -> None:
 
 
 def _make_reader(connection: psycopg.Connection[Any]) -> None:
-    """The role that may only read; where we may not make roles, readers are held by read-only transactions alone."""
-    with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+    """The role that may only read; where we may not make roles, readers are held by read-only transactions alone.
+
+    One process at a time: two that grant at once would fail with "tuple concurrently updated".
+    """
+    with contextlib.suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [READER]).fetchone() is None:
-            with contextlib.suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            # Another database of the same server may be making it; the savepoint keeps our transaction alive.
+            made = (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation)
+            with contextlib.suppress(*made), connection.transaction():
                 connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(READER)))
         granted = connection.execute(
             "SELECT bool_and(has_table_privilege(%s, c.oid, 'SELECT')) FROM pg_class c"
