@@ -86,7 +86,9 @@ def test_a_named_question_is_filled_in_run_and_goes_on_in_the_editor(operating: 
     page.get_by_role("combobox", name="Start from").click()
     page.get_by_text("Which tenants cause the most attempts?").click()
     page.wait_for_url("**question=noisiest_tenants**")
-    settled(page)  # until then the button of the editor is still there, which runs something else
+    # Until the editor is gone, the button that says Run is the editor's.
+    expect(page.get_by_role("textbox", name="SQL over the views")).to_be_hidden()
+    settled(page)
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_text("1 row in")).to_be_visible()
     wait_for(page, lambda: [cell for row in cells(page) for cell in row][:2] == ["acme", "30"], "the answer")
