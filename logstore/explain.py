@@ -96,7 +96,7 @@ def _why(connection: psycopg.Connection[Any], selection: Selection, part: filter
         return f"filtered row by row, because {reason}"
     if part.field.path:
         return "filtered row by row, because the field is not indexed for exactly one topic (`index add` indexes it)"
-    return "filtered row by row" if not part.field.path else "not indexed"
+    return "filtered row by row"
 
 
 def _leaves(tree: filters.Filter) -> list[filters.Compare]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -43,7 +44,7 @@ class LogStore:
     @classmethod
     def open(cls, dsn: str | None = None, *, role: str | None = None, home: str | Path | None = None) -> Self:
         """Open the store of the settings; an embedded server is started and prepared when it has to be."""
-        settings = Settings.read({**_environment(), **({"LOGSTORE_HOME": str(home)} if home else {})})
+        settings = Settings.read({**os.environ, **({"LOGSTORE_HOME": str(home)} if home else {})})
         return cls(Database.open(settings, dsn=dsn, role=role), settings)
 
     def close(self) -> None:
@@ -241,12 +242,6 @@ class LogStore:
             kind=cast("type[Any]", RECORDS[kind]),
             turn=turn,
         )
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
 
 
 def _check_page(selection: object, limit: object, next: object, prev: object, order: object) -> None:
