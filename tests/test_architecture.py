@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -54,6 +55,7 @@ HEAVY = {
 }
 
 
+@cache  # every test asks, and parsing the package takes a while
 def modules() -> dict[str, set[str]]:
     """Every file of the package with the full names that it imports at the top or inside functions."""
     found = {}
