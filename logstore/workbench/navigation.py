@@ -17,9 +17,9 @@ PAGES = {
     "Attempts": ("pages/2_Attempts.py", "🚚"),
     "Event": ("pages/3_Event.py", "🔎"),
     "Destinations": ("pages/4_Destinations.py", "🎯"),
-    "Loads": ("pages/5_Loads.py", "📥"),
-    "SQL": ("pages/6_SQL.py", "🧮"),
-    "Fields": ("pages/7_Fields.py", "🧬"),
+    "Loads": ("pages/6_Loads.py", "📥"),
+    "SQL": ("pages/7_SQL.py", "🧮"),
+    "Fields": ("pages/8_Fields.py", "🧬"),
 }
 
 

@@ -140,7 +140,7 @@ def test_a_path_that_is_not_there_is_a_sentence() -> None:
 def test_a_load_or_letter_that_does_not_exist_is_a_sentence() -> None:
     for name, value in (("load", "99"), ("letter", "99")):
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=20)
-        app.switch_page("pages/5_Loads.py")
+        app.switch_page("pages/6_Loads.py")
         app.query_params[name] = value
         app.run()
         assert not app.exception
