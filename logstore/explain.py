@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
-from logstore import cold, fields, filters
+from logstore import cold, display, fields, filters
 from logstore.cold import Wanted
 from logstore.cursor import Kind
 from logstore.records import Selection
@@ -35,9 +34,8 @@ class Explanation:
     segments_pruned: int
 
     def _repr_html_(self) -> str:
-        rows = ((name.replace("_", " "), getattr(self, name)) for name in self.__slots__)
-        body = "".join(f"<tr><th>{name}</th><td><pre>{html.escape(str(value))}</pre></td></tr>" for name, value in rows)
-        return f"<table>{body}</table>"
+        values = {name.replace("_", " "): getattr(self, name) for name in self.__slots__}
+        return display.fields(values, caption="what one page costs", most=10_000)
 
 
 def explain(tiers: Tiers, selection: Selection, kind: Kind) -> Explanation:

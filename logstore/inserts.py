@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg
 
+from logstore import display
 from logstore.errors import InvalidRecord, PartitionError
 from logstore.partitions import Month, month_of
 from logstore.records import Attempt, Event, Json, rfc3339
@@ -29,6 +30,9 @@ class InsertReport:
     events_skipped: int
     attempts_inserted: int
     attempts_updated: int
+
+    def _repr_html_(self) -> str:
+        return display.fields({name.replace("_", " "): n for name, n in asdict(self).items()}, caption="insert_many")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

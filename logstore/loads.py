@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from logstore import lines, partitions
+from logstore import display, lines, partitions
 from logstore.errors import LoadError, ServerError
 from logstore.lines import COLUMNS, PARENT, Row
 from logstore.postgres import Database
@@ -55,6 +55,13 @@ class Load:
     finished: datetime | None
     sources: list[dict[str, Any]]
 
+    def _repr_html_(self) -> str:
+        names = ("state", "rows_read", "inserted", "updated", "skipped", "dead", "started", "finished", "error")
+        values = {name.replace("_", " "): getattr(self, name) for name in names}
+        values["seconds"] = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in self.seconds.items())
+        values["sources"] = "\n".join(str(source["path"]) for source in self.sources)
+        return display.fields(values, caption=f"load {self.id}", most=1000)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeadLetter:
@@ -74,6 +81,10 @@ class DeadLetter:
     first_seen: datetime
     last_seen: datetime
     corrected: str | None
+
+    def _repr_html_(self) -> str:
+        values = {name.replace("_", " "): getattr(self, name) for name in self.__slots__}
+        return display.fields(values, caption=f"dead letter {self.id}", most=1000)
 
 
 def history(store: HasDatabase, *, limit: int = 50) -> list[Load]:

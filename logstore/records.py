@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+from logstore import display
 from logstore.errors import InvalidRecord, InvalidSelection
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ Json = Any  # what json.loads returns
 
 STATUSES = ("success", "failed")
 TIERS = ("hot", "cold")
+_ORDERS = {"desc": "newest", "asc": "oldest"}
+_CELL_MOST = 80  # of a payload on a page; a record by itself shows more
 
 # A btree entry holds at most 2 704 bytes; the widest index is (tenant, destination or topic, time, id).
 KEY_BYTES = 512
@@ -92,8 +95,7 @@ class _Record:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{html.escape(k)}</th><td>{_cell(v)}</td></tr>" for k, v in self.to_dict().items())
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        return display.fields(self.to_dict(), caption=type(self).__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -382,22 +384,18 @@ class Page(Generic[RecordT]):
         return frame
 
     def _repr_html_(self) -> str:
-        if not self.data:
-            return "<p>An empty page.</p>"
-        columns = self.data[0].columns
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in record.to_dict().values()) + "</tr>"
-            for record in self.data
-        )
-        notes = "".join(f"<p>⚠ {html.escape(warning)}</p>" for warning in self.warnings)
-        return f"{notes}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return _shown(self)
 
 
-def _cell(value: Any, most: int = 200) -> str:
-    """A value as escaped text, cut: payloads are hostile and may be large."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return html.escape(text if len(text) <= most else text[:most] + "…")
+def _shown(page: Page[Any]) -> str:
+    """A page as a notebook shows it: its caption says what it holds and which ways lead on."""
+    noun = (page.kind or type(page.data[0])).__name__.lower() if page.kind or page.data else "record"
+    after, before = ("older", "newer") if page.order == "desc" else ("newer", "older")
+    more = [f"{way}() has more" for way, cursor in ((before, page.prev), (after, page.next)) if cursor is not None]
+    words = "; ".join([f"{display.counted(len(page), noun)}, {_ORDERS[page.order]} first", *more])
+    rows = [[*record.to_dict().values(), tier] for record, tier in zip_longest(page.data, page.tiers)]
+    columns = [*page.data[0].columns, "tier"] if page.data else []
+    return display.table(columns, rows, caption=words, notes=page.warnings, most=_CELL_MOST)
 
 
 assert tuple(sorted(f.name for f in fields(Event))) == tuple(sorted(Event.columns))

@@ -18,6 +18,7 @@ ORDER = [
     "faults",
     "settings",
     "statements",
+    "display",
     "records",
     "cursor",
     "filters",

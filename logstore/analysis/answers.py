@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from logstore import display
+
 if TYPE_CHECKING:
     import pandas
-
-_SHOWN_MOST = 200  # rows in a notebook; all of them are in the answer
-_CELL_MOST = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,16 +47,5 @@ class Answer:
         return frame
 
     def _repr_html_(self) -> str:
-        title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        shown = Answer(table=self.table.slice(0, _SHOWN_MOST), seconds=0).rows
-        body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in shown)
-        more = (f"{len(self) - len(shown)} more rows: use to_pandas()",) if len(self) > len(shown) else ()
-        notes = "".join(f"<p>⚠ {html.escape(note)}</p>" for note in (*self.notes, *more))
-        return f"{notes}<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    """A value as escaped text, cut: payloads are hostile and may be large."""
-    text = "" if value is None else str(value)
-    return html.escape(text if len(text) <= _CELL_MOST else text[:_CELL_MOST] + "…")
+        shown = Answer(table=self.table.slice(0, display.ROWS_MOST), seconds=0).rows
+        return display.table(self.columns, shown, caption=self.title or "", notes=self.notes, count=len(self))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -10,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from logstore import retention
+from logstore import display, retention
 from logstore.maintenance import runs
 from logstore.maintenance.planning import is_hidden, moment, undo_window
 from logstore.maintenance.runs import Entry
@@ -56,12 +55,8 @@ class Health:
         }
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in asdict(finding).values()) + "</tr>"
-            for finding in self.findings
-        )
-        head = "<tr><th>check</th><th>level</th><th>what</th><th>advice</th></tr>"
-        return f"<table><caption>health: {html.escape(self.level)}</caption>{head}{rows}</table>"
+        rows = [asdict(finding).values() for finding in self.findings]
+        return display.table(("check", "level", "what", "advice"), rows, caption=f"health: {self.level}", most=1000)
 
 
 def health(store: LogStore, *, now: datetime | None = None) -> Health:

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
+from logstore import display
 from logstore.maintenance.steps import Plan, Step
 from logstore.statements import statements
 from logstore.store import LogStore
@@ -49,6 +50,11 @@ class Entry:
     def what(self) -> str:
         return f"{self.action} {self.partition}".rstrip()
 
+    @property
+    def ends(self) -> bool:
+        """Whether its run has nothing more to say."""
+        return self.result == "failed" or (self.result == "done" and self.step == self.steps)
+
 
 Progress = Callable[[Entry], None]
 
@@ -61,6 +67,11 @@ class Run:
     plan: Plan
     run: uuid.UUID = field(default_factory=uuid.uuid4)
     entries: list[Entry] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        names = ("step", "action", "partition", "result", "rows", "bytes", "milliseconds", "error")
+        rows = [[getattr(entry, name) for name in names] for entry in self.entries]
+        return display.table(names, rows, caption=f"plan {self.plan.hash[:12]}, by {self.actor}", most=1000)
 
     def do(
         self,
@@ -121,6 +132,18 @@ def log(store: LogStore, *, limit: int = 50, run: uuid.UUID | None = None) -> li
     """The last word on each step, newest first."""
     with store.database.connection(autocommit=True) as connection:
         return recent(connection, limit=limit, run=run)
+
+
+def working(store: LogStore) -> list[Entry] | None:
+    """The steps so far of the run that is at work, newest first; None when nobody works, none at all before the first."""
+    with store.database.connection(autocommit=True) as connection:
+        if connection.execute(statements("postgres", "maintenance")["lock_holder"]).fetchone() is None:
+            return None
+        last = recent(connection, limit=1)
+        # One works at a time, so the newest word is the worker's own, unless it is the last one of a run that has ended.
+        if not last or last[0].ends:
+            return []
+        return recent(connection, limit=last[0].steps, run=last[0].run)
 
 
 def recent(connection: psycopg.Connection[Any], *, limit: int, run: uuid.UUID | None = None) -> list[Entry]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
+
+from logstore import display
 
 # In the order in which a plan holds them: mending, making, and only then removing.
 ACTIONS = (
@@ -78,15 +79,10 @@ class Plan:
 
     def _repr_html_(self) -> str:
         if not self.steps:
-            return "<p>Nothing to do.</p>"
+            return display.sentence("Nothing to do.")
         names = [field.name for field in fields(Step)]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(_plain(getattr(step, name))))}</td>" for name in names) + "</tr>"
-            for step in self.steps
-        )
-        caption = f"<caption>plan {html.escape(self.hash[:12])}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        rows = [[getattr(step, name) for name in names] for step in self.steps]
+        return display.table(names, rows, caption=f"plan {self.hash[:12]}", most=1000)
 
 
 def _plain(value: Any) -> Any:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from logstore import display
 from logstore.metrics.measures import LATENCIES, MEASURES
 from logstore.metrics.question import ROWS_MOST, Question
-from logstore.records import from_micros, rfc3339, to_micros
+from logstore.records import from_micros, to_micros
 
 if TYPE_CHECKING:
     import pandas
-
-_SHOWN = 200  # rows in a notebook; all of them are in to_pandas()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,21 +55,9 @@ class Metrics:
         return frame.astype(types)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_text(value))}</td>" for value in row) + "</tr>"
-            for row in self.rows[:_SHOWN]
-        )
-        more = f"; the first {_SHOWN} are shown" if len(self) > _SHOWN else ""
-        caption = f"{len(self)} rows of {self.unit}, {self.source} in {self.seconds:.3f} s{more}"
-        notes = "".join(f"<p>⚠ {html.escape(warning)}</p>" for warning in self.warnings)
-        return f"{notes}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    return "" if value is None else str(value)
+        source = f"{self.source} in {self.seconds:.3f} s"
+        caption = f"{display.counted(len(self), 'row')} of {self.unit}, {source}"
+        return display.table(self.columns, self.rows, caption=caption, notes=self.warnings)
 
 
 @dataclass(slots=True)

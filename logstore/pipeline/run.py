@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark.sql import SparkSession
 
-from logstore import fields, loads, partitions
+from logstore import display, fields, loads, partitions
 from logstore.errors import LoadError, ServerError
 from logstore.faults import fault
 from logstore.pipeline import merge, read, session, tasks
@@ -40,6 +40,10 @@ class Report:
     def recognised(self) -> bool:
         """Nothing was new."""
         return self.load is None
+
+    def _repr_html_(self) -> str:
+        notes = [f"{path} was loaded before, by load {number}: left out" for path, number in self.known.items()]
+        return "".join([*map(display.sentence, notes), "" if self.load is None else self.load._repr_html_()])
 
 
 def load(
