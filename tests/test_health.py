@@ -201,6 +201,8 @@ def test_maintenance_from_the_command_line(store: LogStore, command: Any) -> Non
     assert [step["action"] for step in done["steps"]][-1] == "detach"
     assert command("maintain", "purge", month(4), "--override", "--actor", "ann")[0] == 0
     assert maintenance.log(store)[0].actor == "ann"
+    assert f"the archive serves {month(1)}" in command("maintain", "archive", month(1))[1]
+    assert command("verify", month(1))[1].endswith("every segment is good\n")
     assert "undo" in command("maintain", "log")[1] and "nothing to do" in command("maintain", "plan")[1]
     assert list(store.list_attempt(order="asc")) == given
 

@@ -596,6 +596,25 @@ def test_undo_is_possible_at_every_step_after_the_flip_and_only_there(store: Log
     assert list(store.list_attempt(order="asc")) == given
 
 
+def test_a_month_that_is_over_can_leave_before_its_policy_says_so(store: LogStore) -> None:
+    given = fill(store, 2, 1, 0)
+    seen: list[list[str] | None] = []
+
+    def watch(entry: maintenance.Entry) -> None:
+        found = maintenance.working(store)
+        seen.append(None if found is None else [step.what for step in found][::-1])
+
+    maintenance.archive_now(store, month(1), actor="test", patience=QUICK, progress=watch)
+    steps = [f"{action} {month(1)}" for action in WAY_OUT]
+    assert seen[:-1:2] == [steps[: n + 1] for n in range(len(steps))], "who looks in sees the steps so far"
+    assert maintenance.working(store) is None
+    assert store.list_attempt(order="asc").tiers == ("hot",) * 6 + ("cold",) * 6 + ("hot",) * 6
+    assert list(store.list_attempt(order="asc")) == given
+    for name, why in ((month(0), "is not over"), (month(1), "serves it already")):
+        with pytest.raises(MaintenanceError, match=why):
+            maintenance.archive_now(store, name, actor="test")
+
+
 def test_a_table_is_purged_after_its_window_or_when_told_to(store: LogStore) -> None:
     given = fill(store, 5, 4, 1, 0)
     with pytest.raises(MaintenanceError, match="only a detached month"):

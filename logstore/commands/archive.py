@@ -22,7 +22,8 @@ def add(commands: Subparsers) -> None:
         "--flip", action="store_true", help="then serve the month from the archive and detach its table"
     )
     parser.add_argument("--rows", type=int, default=archive.SEGMENT_ROWS, help="rows in a segment, at most")
-    command(commands, "verify", _verify, help="read every byte of the archive again; quarantine what is bad")
+    parser = command(commands, "verify", _verify, help="read every byte of the archive again; quarantine what is bad")
+    parser.add_argument("partition", nargs="?", help="only this month's segments")
     command(commands, "reconcile", _reconcile, help="compare the archive's folder with the catalog, both ways")
     parser = command(commands, "restore", _restore, help="make a month writable in PostgreSQL again")
     parser.add_argument("partition")
@@ -42,7 +43,9 @@ def _export(given: argparse.Namespace) -> None:
 
 def _verify(given: argparse.Namespace) -> int:
     with logstore.open(role="operator") as store:
-        return _show_findings(given, archive.verify(store, progress=_progress), "every segment is good")
+        return _show_findings(
+            given, archive.verify(store, given.partition, progress=_progress), "every segment is good"
+        )
 
 
 def _reconcile(given: argparse.Namespace) -> int:

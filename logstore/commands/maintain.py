@@ -25,6 +25,7 @@ _EXAMPLES = """  python -m logstore maintain plan                              w
   python -m logstore maintain apply                             show the plan, ask, do it
   python -m logstore maintain apply --yes                       for cron
   python -m logstore maintain undo attempts_2026_08             take a month back into PostgreSQL
+  python -m logstore maintain archive attempts_2026_09          let a month leave before its policy says so
   python -m logstore maintain purge attempts_2026_08            give up its detached table
   python -m logstore maintain policy attempts hot --max-age 90  keep more; 'none' for no limit
   python -m logstore maintain log                               who did what"""
@@ -44,7 +45,9 @@ def add(commands: Subparsers) -> None:
     action = command(actions, "purge", _purge, help="give up a detached month's table; its segments remain")
     action.add_argument("partition")
     action.add_argument("--override", action="store_true", help="although it could still be undone")
-    for name in ("apply", "undo", "purge"):
+    action = command(actions, "archive", _archive, help="let a month leave PostgreSQL before its policy says so")
+    action.add_argument("partition")
+    for name in ("apply", "undo", "purge", "archive"):
         actions.choices[name].add_argument("--actor", default=_actor(), help="who does it, for the log")
     action = command(actions, "log", _log, help="what was done, newest first")
     action.add_argument("--limit", type=int, default=50)
@@ -73,7 +76,10 @@ def _apply(given: argparse.Namespace) -> int:
     with logstore.open(role="operator") as store:
         plan = maintenance.plan(store)
         if given.hash and not plan.hash.startswith(given.hash):
-            raise MaintenanceError(f"the plan is now {plan.hash[:12]}, not {given.hash[:12]}: look at it again")
+            raise MaintenanceError(
+                f"the plan has changed since it was shown: it was {given.hash[:12]} and is now {plan.hash[:12]}. "
+                "Nothing was done; look at it again"
+            )
         if not given.json:
             print(_plan_text(plan), flush=True)
         if plan.steps and not given.yes and not _confirmed(given):
@@ -94,6 +100,12 @@ def _purge(given: argparse.Namespace) -> None:
     with logstore.open(role="operator") as store:
         run = maintenance.purge(store, given.partition, actor=given.actor, override=given.override)
     show(given, _run_document(run), f"the table of {given.partition} is gone; its segments serve it")
+
+
+def _archive(given: argparse.Namespace) -> None:
+    with logstore.open(role="operator") as store:
+        run = maintenance.archive_now(store, given.partition, actor=given.actor)
+    show(given, _run_document(run), f"the archive serves {given.partition}; its table is detached and kept for undo")
 
 
 def _log(given: argparse.Namespace) -> None:

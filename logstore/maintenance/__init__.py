@@ -6,11 +6,11 @@ left half done is mended and the months that will be needed are made.
 
 from __future__ import annotations
 
-from logstore.maintenance.applying import apply, purge, undo
+from logstore.maintenance.applying import apply, archive_now, purge, undo
 from logstore.maintenance.checkup import Finding, Health, health
 from logstore.maintenance.locks import Patience
 from logstore.maintenance.planning import plan
-from logstore.maintenance.runs import Entry, Run, log
+from logstore.maintenance.runs import Entry, Run, log, working
 from logstore.maintenance.steps import Plan, Step
 from logstore.maintenance.survey import policies, set_policy
 
@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "Step",
     "apply",
+    "archive_now",
     "health",
     "log",
     "plan",
@@ -30,4 +31,5 @@ __all__ = [
     "purge",
     "set_policy",
     "undo",
+    "working",
 ]

@@ -11,11 +11,11 @@ from logstore import archive, metrics, partitions, retention
 from logstore.errors import LogstoreError, MaintenanceError, ServerError
 from logstore.faults import fault
 from logstore.maintenance.locks import Patience, patiently, the_only_one
-from logstore.maintenance.planning import moment, plan, step_of, undo_window
+from logstore.maintenance.planning import moment, plan, step_of, undo_window, way_out
 from logstore.maintenance.runs import Effect, Progress, Run
 from logstore.maintenance.steps import Plan, Step
 from logstore.maintenance.survey import look
-from logstore.retention import Month
+from logstore.retention import Leaving, Month
 from logstore.store import LogStore
 
 
@@ -56,6 +56,32 @@ def undo(
             )
         step = step_of("undo", month, "it is wanted in PostgreSQL again")
         return Plan.of((step,), now=now, catalogue=[partition, month.state])
+
+    return _carry_out(store, find, actor=actor, progress=progress, patience=patience)
+
+
+def archive_now(
+    store: LogStore,
+    partition: str,
+    *,
+    actor: str,
+    now: datetime | None = None,
+    progress: Progress | None = None,
+    patience: Patience = Patience(),
+) -> Run:
+    """Let a month that is over leave PostgreSQL before its policy says so, by the same steps."""
+    at = moment(now)
+
+    def find() -> Plan:
+        month = _find(store, partition, at)
+        if month.state not in ("open", "closed"):
+            raise MaintenanceError(f"{partition} is {month.state}: the archive serves it already")
+        if not (month.ours and month.attached) or month.pending:
+            raise MaintenanceError(f"{partition} is not a whole part of {month.parent}: plan and apply first")
+        if month.upper > at:
+            raise MaintenanceError(f"{partition} is not over: it ends on {month.upper:%Y-%m-%d}")
+        steps = tuple(way_out(Leaving(month=month, reason="asked for")))
+        return Plan.of(steps, now=at, catalogue=[partition, month.state])
 
     return _carry_out(store, find, actor=actor, progress=progress, patience=patience)
 

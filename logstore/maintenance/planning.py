@@ -85,7 +85,7 @@ def _steps(survey: Survey, settings: Settings, now: datetime) -> Iterator[Step]:
     due = {leaving.month.name: leaving for leaving in decision.archive}
     for month in survey.months:
         if month.name in due:
-            yield from _way_out(due[month.name])
+            yield from way_out(due[month.name])
         elif month.ours and month.state == "cold" and month.attached and not month.pending:
             yield step_of("detach", month, "it is served from the archive")
     for leaving in decision.purge:
@@ -104,7 +104,8 @@ def is_hidden(month: Month) -> bool:
     return month.ours and month.exists and month.state in ("open", "closed") and not there
 
 
-def _way_out(leaving: Leaving) -> Iterator[Step]:
+def way_out(leaving: Leaving) -> Iterator[Step]:
+    """The steps by which a month leaves PostgreSQL; a closed one has the first behind it."""
     month = leaving.month
     actions = ("close", "export", "verify", "flip", "detach")
     for action in actions if month.state == "open" else actions[1:]:

@@ -1,6 +1,6 @@
-"""Work that a page starts: the command line in processes of its own, so that no page waits for Spark or dies with it.
+"""Work that a page starts: the command line in processes of its own, so that no page waits for it or dies with it.
 
-A load that runs when the server ends goes on and finishes; its figures are in the tables, not here.
+A command that runs when the server ends goes on and finishes; its figures are in the tables, not here.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ class Child:
     """One command that this server started; the process object, not its number, is what is ended."""
 
     number: int
-    paths: tuple[str, ...]
+    kind: str  # load, maintain: which page shows it
+    about: tuple[str, ...]  # paths, or what is done and the month that it is done to
     process: subprocess.Popen[bytes]
     said: IO[bytes]
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     cancelled: bool = False
-    _outcome: tuple[dict[str, Any] | None, str | None] | None = None
+    _outcome: tuple[Any, str | None] | None = None
 
     @property
     def runs(self) -> bool:
         return self.process.poll() is None
 
-    def outcome(self) -> tuple[dict[str, Any] | None, str | None]:
+    def outcome(self) -> tuple[Any, str | None]:
         """What an ended command answered, or the sentence in which it failed."""
         if self._outcome is None:
             with self.said:
@@ -60,11 +61,14 @@ class Children:
 
     def load(self, paths: Sequence[str], *, force: bool = False) -> Child:
         """Start a load of files or folders."""
+        return self.start("load", paths, "load", "--json", *(["--force"] if force else []), "--", *paths)
+
+    def start(self, kind: str, about: Sequence[str], *arguments: str) -> Child:
+        """Start a command, which must have been asked for JSON."""
         said = tempfile.TemporaryFile()  # noqa: SIM115 - read when the child has ended
-        command = _command("load", "--json", *(["--force"] if force else []), "--", *paths)
-        # Its own session: Ctrl-C in the server's terminal must not reach it half-way through a load.
+        # Its own session: Ctrl-C in the server's terminal must not reach it half-way.
         process = subprocess.Popen(
-            command,
+            _command(*arguments),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.DEVNULL,
@@ -73,17 +77,17 @@ class Children:
         )
         with self._lock:
             self._count += 1
-            child = Child(number=self._count, paths=tuple(paths), process=process, said=said)
-            ended = [known for known in self._all if not known.runs]
+            child = Child(number=self._count, kind=kind, about=tuple(about), process=process, said=said)
+            ended = [known for known in self._all if known.kind == kind and not known.runs]
             self._all.append(child)
         for known in ended[:-_KEPT]:
             self.forget(known.number)
         return child
 
-    def all(self) -> list[Child]:
-        """The children, the newest first."""
+    def all(self, kind: str | None = None) -> list[Child]:
+        """The children, or those of one kind, the newest first."""
         with self._lock:
-            return self._all[::-1]
+            return [child for child in self._all[::-1] if kind in (None, child.kind)]
 
     def cancel(self, number: int) -> None:
         """Ask a child to stop; it cleans up after itself. One that has ended is not touched."""
@@ -107,7 +111,7 @@ def children() -> Children:
     return Children()
 
 
-def ask(*arguments: str, text: str = "") -> dict[str, Any]:
+def ask(*arguments: str, text: str = "") -> Any:
     """Run a short command and wait for its answer; its own sentence is raised when it refuses."""
     try:
         ended = subprocess.run(
@@ -136,13 +140,14 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
-def _answer(said: bytes, code: int) -> tuple[dict[str, Any] | None, str | None]:
+def _answer(said: bytes, code: int) -> tuple[Any, str | None]:
+    """The document of a command that succeeded (1 says that it found something), or the sentence of one that did not."""
     lines = said.decode(errors="replace").strip().splitlines()
     try:
         document = json.loads(lines[-1]) if lines else None
     except ValueError:
         document = None
-    if code == 0 and isinstance(document, dict):
+    if code in (0, 1) and isinstance(document, (dict, list)):
         return document, None
     if isinstance(document, dict) and "message" in document:
         return None, str(document["message"])

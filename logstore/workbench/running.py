@@ -27,7 +27,7 @@ def live(history: list[Load]) -> None:
 
 
 def _busy(history: list[Load]) -> bool:
-    return any(child.runs for child in children().all()) or any(load.state == "running" for load in history)
+    return any(child.runs for child in children().all("load")) or any(load.state == "running" for load in history)
 
 
 def _running(was_busy: bool) -> None:
@@ -37,7 +37,7 @@ def _running(was_busy: bool) -> None:
             st.rerun()  # the tables below have something new, and the clock can stop
         running = [load for load in history if load.state == "running"]
         ours: set[int] = set()
-        for child in children().all():
+        for child in children().all("load"):
             load = next((load for load in running if _is_of(load, child)), None)
             if child.runs:
                 ours |= {load.id} if load else set()
@@ -53,7 +53,7 @@ def _is_of(load: Load, child: Child) -> bool:
     return load.started >= child.started and any(
         source["path"] == path or source["path"].startswith(f"{path}/")
         for source in load.sources
-        for path in child.paths
+        for path in child.about
     )
 
 
@@ -64,7 +64,7 @@ def _child(child: Child, load: Load | None) -> None:
                 _progress(load, "")
             else:
                 waited = times.span(datetime.now(child.started.tzinfo) - child.started)
-                st.progress(0.0, f"Starting to load {texts.markdown(_names(child.paths))}, for {waited}")
+                st.progress(0.0, f"Starting to load {texts.markdown(_names(child.about))}, for {waited}")
         st.button(
             "Stopping…" if child.cancelled else "Cancel",
             key=f"cancel {child.number}",
@@ -95,7 +95,7 @@ def _progress(load: Load, note: str) -> None:
 def _ended(child: Child) -> None:
     """How a command of this server ended, until somebody has read it."""
     answer, sentence = child.outcome()
-    names = texts.markdown(_names(child.paths))
+    names = texts.markdown(_names(child.about))
     with st.container(horizontal=True, vertical_alignment="center"):
         if answer is not None:
             known, load = answer.get("known") or {}, answer.get("load")
