@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from logstore.workbench import texts
 from logstore.workbench.view import NAMES, UnreadableLink, View, grouped
@@ -47,6 +48,9 @@ def change(alter: Callable[[View], View]) -> None:
     """Alter the view as the URL has it at this moment; for callbacks, which run before the page does."""
     with contextlib.suppress(UnreadableLink):  # the page that runs next says so
         write(alter(View.from_query(pairs())))
+    context = get_script_run_ctx()
+    if context is not None and context.fragment_ids_this_run:
+        st.rerun()  # a click inside a fragment would redraw that alone, and the view is the whole page's
 
 
 def bound(key: str, value: Any) -> str:
