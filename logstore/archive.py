@@ -151,8 +151,7 @@ def retire(store: LogStore, partition: str, *, note: str) -> list[Segment]:
         connection.execute(
             statements("postgres", "segments")["set_state"], {"ids": ids, "state": "retired", "note": note}
         )
-        if parent == "attempts":
-            metrics.forget(connection, month)  # what nobody can read any more is not counted either
+        metrics.forget(connection, parent, month)  # what nobody can read any more is not counted either
         return gone
 
 
@@ -220,8 +219,7 @@ def rebuild_catalog(store: LogStore) -> list[Segment]:
             _record(connection, segment, "retired" if stale else "sealed")
             if state == "purged":
                 partitions.note(connection, segment.parent, segment.month, "purged")
-                if segment.parent == "attempts":
-                    metrics.doubt(connection, segment.month)
+                metrics.doubt(connection, segment.parent, segment.month)
     return found
 
 

@@ -4,6 +4,8 @@ buckets.py    the bucket of a time, and the same rule as SQL
 measures.py   what is measured, made of parts that add up
 question.py   a question, checked before anything runs
 scan.py       the groups of a question from the records, over both tiers
+rollups.py    the same from counts that are kept while writing, as far as they go
+deadline.py   a time limit for all of it
 result.py     groups merged, series filled, measures computed
 (Spark's groups are counted by logstore.pipeline.metrics: only the pipeline knows Spark.)
 """
@@ -30,9 +32,11 @@ def measure(tiers: Tiers, kind: Kind, start: datetime, end: datetime, **asked: A
     """Answer a question of the store's `event_metrics` or `attempt_metrics`."""
     began = time.perf_counter()
     question = Question.of(kind, start, end, **asked)
-    rollup = rollups.serves(question)
-    groups = rollups.read(tiers, rollup, question) if rollup else None
-    source = "scan" if groups is None else "roll-up"
-    if groups is None:
-        groups = scan(tiers, question)
+    served = rollups.serves(question)
+    groups = rollups.read(tiers, served, question) if served else None
+    if groups is None or served is None:
+        groups, source = scan(tiers, question), "scan"
+    else:
+        whole = (served.lower, served.upper) == (question.start, question.end)
+        source = "roll-up" if whole else "roll-up and scan"
     return groups.finish(source=source, seconds=time.perf_counter() - began)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -75,6 +75,10 @@ class Question:
         time = self.selection.time
         lower, upper = max(self.start, time.gte or self.start), min(self.end, time.lt or self.end)
         return self.selection.but(time=TimeFilter(gte=lower, lt=upper, gt=time.gt, lte=time.lte))
+
+    def over(self, lower: datetime, upper: datetime) -> Question:
+        """The same question about a stretch of its range alone; its buckets stay where they are."""
+        return replace(self, selection=self.inside.but(time=TimeFilter(gte=lower, lt=upper)))
 
     @property
     def parts(self) -> tuple[str, ...]:

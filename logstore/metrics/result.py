@@ -33,7 +33,7 @@ class Metrics:
     granularity: str | None
     dimensions: tuple[str, ...]
     measures: tuple[str, ...]
-    source: str  # scan, roll-up or spark
+    source: str  # roll-up, scan, roll-up and scan (of the edges), or spark
     tiers: tuple[str, ...] = ()  # that a scan read
     warnings: tuple[str, ...] = ()  # what could not be read and is missing here
     seconds: float = 0.0
@@ -84,6 +84,15 @@ class Groups:
             self.found[key] = parts if there is None else {name: there[name] + parts[name] for name in names}
         if len(self.found) > ROWS_MOST:
             raise self.question.too_many()
+
+    def take(self, other: Groups) -> None:
+        """Add the groups of another stretch of the same question."""
+        names = self.question.parts
+        for key, parts in other.found.items():
+            there = self.found.get(key)
+            self.found[key] = parts if there is None else {name: there[name] + parts[name] for name in names}
+        self.tiers |= other.tiers
+        self.warnings += other.warnings
 
     def finish(self, *, source: str, seconds: float) -> Metrics:
         asked = self.question

@@ -1,8 +1,10 @@
-"""Roll-ups of attempts: counted when they are written, so that an overview of months reads hours instead of attempts.
+"""Roll-ups: records counted when they are written, so that an overview of months reads hours instead of records.
 
-Two of them: by hour, tenant and status; by day, tenant, destination, topic, status and code. Triggers append what each
-statement changed (see sql/migrations/006_rollups.sql), `fold` adds that up now and then, and a reading takes both, so it
-equals the count of the records at that moment. Where a month is, in PostgreSQL or in files, makes no difference to them.
+Attempts by hour, tenant and status, and by day, tenant, destination, topic, status and code; events by hour and tenant, and
+by day, tenant and topic. Triggers append what each statement changed (see sql/migrations/006_rollups.sql), `fold` adds that
+up now and then, and a reading takes both, so it equals the count of the records at that moment. Where a month is, in
+PostgreSQL or in files, makes no difference to them. A range seldom begins and ends on their buckets: its aligned middle
+comes from them, and its two edges from the records.
 """
 
 from __future__ import annotations
@@ -16,15 +18,18 @@ from psycopg import sql
 from sqlalchemy import DateTime, FromClause, Text, column, literal_column, select, table, union_all
 
 from logstore import cold, partitions, segments
+from logstore.cursor import Kind
+from logstore.metrics import deadline
 from logstore.metrics.buckets import DAY, HOUR
 from logstore.metrics.measures import LATENCIES
 from logstore.metrics.question import Question
 from logstore.metrics.result import Groups
-from logstore.metrics.scan import grouped
+from logstore.metrics.scan import grouped, scan
 from logstore.postgres import Database
 from logstore.records import from_micros, to_micros
 from logstore.segments import Segment
 from logstore.statements import statements
+from logstore.tables import PARENTS
 from logstore.tiers import Map, Tiers, stretches
 
 _SUMS = ("records", "first_attempts", "retries", "manual_retries", "numbers")
@@ -45,58 +50,84 @@ class Store(Protocol):
 class Rollup:
     """One of the tables: its buckets and what it tells apart."""
 
-    name: str
+    parent: str
     keys: tuple[str, ...]
     width: int  # microseconds
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return _SUMS if self.parent == "attempts" else _SUMS[:1]
 
     def source(self) -> FromClause:
         """The folded rows and the differences that are not folded yet, as one relation."""
         columns: list[Any] = [column("time", DateTime(timezone=True)), *(column(name, Text) for name in self.keys)]
-        columns += [column(name) for name in _SUMS]
+        columns += [column(name) for name in self.sums]
         daily: Any = literal_column("true" if self.width == DAY else "false")
-        folded = select(*columns).select_from(table(self.name))
-        rest = select(*columns).select_from(table("attempts_deltas")).where(column("daily") == daily)
+        name = f"{self.parent}_daily" if self.width == DAY else f"{self.parent}_hourly"
+        folded = select(*columns).select_from(table(name))
+        rest = select(*columns).select_from(table(f"{self.parent}_deltas")).where(column("daily") == daily)
         return union_all(folded, rest).subquery("rolled")
 
 
-HOURLY = Rollup("attempts_hourly", ("tenant_id", "status"), HOUR)
-DAILY = Rollup("attempts_daily", ("tenant_id", "destination_id", "topic", "status", "code"), DAY)
+HOURLY = Rollup("attempts", ("tenant_id", "status"), HOUR)
+DAILY = Rollup("attempts", ("tenant_id", "destination_id", "topic", "status", "code"), DAY)
+ROLLUPS: dict[Kind, tuple[Rollup, ...]] = {
+    "attempt": (HOURLY, DAILY),
+    "event": (Rollup("events", ("tenant_id",), HOUR), Rollup("events", ("tenant_id", "topic"), DAY)),
+}
 
 
-def serves(asked: Question) -> Rollup | None:
-    """The roll-up that answers a question about attempts exactly, if one does.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The roll-up that answers the middle of a question, and where that begins and ends."""
 
-    The range must begin and end on the roll-up's buckets and the granularity be made of them; dimensions and selection
-    may name only what the roll-up tells apart. Percentiles, `where`, `event_ids` and `selection.time` need the records.
+    rollup: Rollup
+    lower: datetime
+    upper: datetime
+
+
+def serves(asked: Question) -> Served | None:
+    """The part of a question that a roll-up answers exactly, if one does.
+
+    The granularity must be made of the roll-up's buckets; dimensions and selection may name only what it tells apart.
+    Percentiles, `where`, `event_ids` and `selection.time` need the records.
     """
     selection = asked.selection
-    if asked.kind != "attempt" or LATENCIES in asked.parts or selection.where or selection.event_ids:
-        return None
-    if selection.time.bounds():
+    if LATENCIES in asked.parts or selection.where or selection.event_ids or selection.time.bounds():
         return None
     chosen = {"destination_id": selection.destination_ids, "topic": selection.topics}
     named = {*asked.dimensions, *(name for name, values in chosen.items() if values)}
-    for rollup in (HOURLY, DAILY):
-        aligned = all(to_micros(edge) % rollup.width == 0 for edge in (asked.start, asked.end))
-        width = None if asked.granularity is None else asked.granularity.width
-        if aligned and named <= set(rollup.keys) and (width is None or width % rollup.width == 0):
-            return rollup
+    width = None if asked.granularity is None else asked.granularity.width
+    for rollup in ROLLUPS[asked.kind]:
+        if named <= set(rollup.keys) and (width is None or width % rollup.width == 0):
+            lower = -(-to_micros(asked.start) // rollup.width) * rollup.width
+            upper = to_micros(asked.end) // rollup.width * rollup.width
+            if lower < upper:
+                return Served(rollup, from_micros(lower), from_micros(upper))
     return None
 
 
-def read(tiers: Tiers, rollup: Rollup, asked: Question) -> Groups | None:
+def read(tiers: Tiers, served: Served, asked: Question) -> Groups | None:
     """The groups of a question; None where a month in the range came without its counts."""
+    inside = asked.over(served.lower, served.upper)
 
     def ask(connection: psycopg.Connection[Any], _: Map) -> Groups | None:
-        span = {"start": asked.start, "end": asked.end}
-        if connection.execute(statements("postgres", "metrics")["has_gap"], span).fetchone() != (False,):
+        span = {"start": served.lower, "end": served.upper}
+        gap = statements("postgres", "metrics")[f"has_gap_{served.rollup.parent}"]
+        if connection.execute(gap, span).fetchone() != (False,):
             return None
         groups = Groups(asked)
-        statement, values = grouped(rollup.source(), asked, [_sum(part) for part in asked.parts])
-        groups.add(connection.execute(statement, values, binary=True).fetchall())
+        statement, values = grouped(served.rollup.source(), inside, [_sum(part) for part in asked.parts])
+        with deadline.limited(connection):
+            groups.add(connection.execute(statement, values, binary=True).fetchall())
         return groups
 
-    return tiers.steadily(ask)
+    groups = tiers.steadily(ask)
+    if groups is not None:
+        for lower, upper in ((asked.start, served.lower), (served.upper, asked.end)):
+            if lower < upper:
+                groups.take(scan(tiers, asked.over(lower, upper)))
+    return groups
 
 
 def _sum(part: str) -> Any:
@@ -119,19 +150,19 @@ def _fold(connection: psycopg.Connection[Any]) -> int:
     return int(row[0])
 
 
-def add_table(connection: psycopg.Connection[Any], name: str) -> None:
-    """Count the attempts of a table that becomes a month as a whole: attaching fires no trigger."""
-    _add_rows(connection, name, *_ALWAYS)
+def add_table(connection: psycopg.Connection[Any], parent: str, name: str) -> None:
+    """Count the records of a table that becomes a month as a whole: attaching fires no trigger."""
+    _add_rows(connection, parent, name, *_ALWAYS)
 
 
-def forget(connection: psycopg.Connection[Any], month: date) -> None:
+def forget(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
     """Take a month out of the roll-ups, when its last copy is given up."""
-    _forget(connection, *partitions.month_bounds(month))
+    _forget(connection, parent, *partitions.month_bounds(month))
 
 
-def doubt(connection: psycopg.Connection[Any], month: date) -> None:
+def doubt(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
     """Answer questions that touch a month from its records until somebody rebuilds: its rows came without their counts."""
-    connection.execute(statements("postgres", "metrics")["note_gap"], {"month": month})
+    connection.execute(statements("postgres", "metrics")[f"note_gap_{parent}"], {"month": month})
 
 
 def rebuild(store: Store) -> list[str]:
@@ -140,18 +171,19 @@ def rebuild(store: Store) -> list[str]:
     with store.database.connection() as connection:
         connection.execute(statements("postgres", "metrics")["lock_writers"])
         known = store.tiers.refresh()
-        _forget(connection, *_ALWAYS)
-        for stretch in stretches(known.states, "attempts"):
-            if not stretch.months:
-                _add_rows(connection, "attempts", stretch.lower or _ALWAYS[0], stretch.upper or _ALWAYS[1])
-            for segment in known.listed("attempts", stretch.months):
-                warnings += _add_segment(connection, store.tiers, segment)
+        for parent in PARENTS:
+            _forget(connection, parent, *_ALWAYS)
+            for stretch in stretches(known.states, parent):
+                if not stretch.months:
+                    _add_rows(connection, parent, parent, stretch.lower or _ALWAYS[0], stretch.upper or _ALWAYS[1])
+                for segment in known.listed(parent, stretch.months):
+                    warnings += _add_segment(connection, store.tiers, segment)
         _fold(connection)
     return warnings
 
 
-def _add_rows(connection: psycopg.Connection[Any], name: str, lower: datetime, upper: datetime) -> None:
-    add = sql.SQL(statements("postgres", "metrics")["add_rows"]).format(table=sql.Identifier(name))
+def _add_rows(connection: psycopg.Connection[Any], parent: str, name: str, lower: datetime, upper: datetime) -> None:
+    add = sql.SQL(statements("postgres", "metrics")[f"add_{parent}"]).format(table=sql.Identifier(name))
     connection.execute(add, {"lower": lower, "upper": upper})
 
 
@@ -162,19 +194,23 @@ def _add_segment(connection: psycopg.Connection[Any], tiers: Tiers, segment: Seg
     if segment.state == "sealed":
         try:
             path = str(segment.path(tiers.archive))
-            rows = segments.engine().execute(statements("duckdb", "metrics")["deltas"], [path]).fetchall()
+            rows = (
+                segments.engine()
+                .execute(statements("duckdb", "metrics")[f"deltas_of_{segment.parent}"], [path])
+                .fetchall()
+            )
         except cold.UNREADABLE as caught:
             error = caught
     if segment.state != "sealed" or error is not None:
-        doubt(connection, segment.month)
+        doubt(connection, segment.parent, segment.month)
         return [cold.hole(segment, error)]
     if rows:
         daily, starts, *rest = (list(values) for values in zip(*rows, strict=True))
-        connection.execute(known["add_deltas"], [daily, [from_micros(start) for start in starts], *rest])
+        connection.execute(
+            known[f"add_{segment.parent}_deltas"], [daily, [from_micros(start) for start in starts], *rest]
+        )
     return []
 
 
-def _forget(connection: psycopg.Connection[Any], lower: datetime, upper: datetime) -> None:
-    for name in ("hourly", "daily", "deltas", "gap"):
-        span = {"lower": lower, "upper": upper}
-        connection.execute(statements("postgres", "metrics")[f"forget_{name}"], span)
+def _forget(connection: psycopg.Connection[Any], parent: str, lower: datetime, upper: datetime) -> None:
+    connection.execute(statements("postgres", "metrics")[f"forget_{parent}"], {"lower": lower, "upper": upper})

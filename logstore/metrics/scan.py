@@ -9,7 +9,7 @@ from sqlalchemy import FromClause, Select, literal_column, null, select, text
 
 from logstore import cold, segments
 from logstore.cold import Wanted
-from logstore.metrics import buckets
+from logstore.metrics import buckets, deadline
 from logstore.metrics.measures import LATENCIES, PARTS
 from logstore.metrics.question import ROWS_MOST, Question
 from logstore.metrics.result import Groups
@@ -39,7 +39,8 @@ def scan(tiers: Tiers, asked: Question) -> Groups:
             else:
                 groups.tiers.add("hot")
                 statement, values = hot_sql(asked, (stretch.lower, stretch.upper))
-                groups.add(connection.execute(statement, values, binary=True).fetchall())
+                with deadline.limited(connection):
+                    groups.add(connection.execute(statement, values, binary=True).fetchall())
         return groups
 
     return tiers.steadily(read)
@@ -93,4 +94,6 @@ def _from_file(tiers: Tiers, asked: Question, wanted: Wanted, segment: Segment) 
     statement = f"SELECT {', '.join([keys, *parts])} FROM read_parquet(?) WHERE {where} GROUP BY {keys}"
     values = [value for _, found in conditions for value in found]
     path = str(segment.path(tiers.archive))
-    return segments.engine().execute(f"{statement} LIMIT {ROWS_MOST + 1}", [path, *values]).fetchall()
+    cursor = segments.engine()
+    with deadline.interrupted(cursor):
+        return cursor.execute(f"{statement} LIMIT {ROWS_MOST + 1}", [path, *values]).fetchall()

@@ -42,8 +42,7 @@ def attach(connection: psycopg.Connection[Any], table: Month, merged: Merged) ->
     staging, name = sql.Identifier(table.name), partitions.partition_name(table.parent, table.month)
     count = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(staging)).fetchone()
     assert count is not None
-    if table.parent == "attempts":
-        metrics.add_table(connection, table.name)
+    metrics.add_table(connection, table.parent, table.name)
     connection.execute(
         sql.SQL("ALTER TABLE {} DROP COLUMN position, DROP COLUMN file, RESET (autovacuum_enabled)").format(staging)
     )

@@ -26,9 +26,10 @@ FROM segments WHERE state = 'retired' AND changed < %(now)s - make_interval(secs
 
 -- name: unfolded
 -- About how many differences wait to be added to the roll-ups; exact only in whether there are any.
-SELECT CASE WHEN EXISTS (SELECT FROM attempts_deltas)
-            THEN greatest(pg_stat_get_live_tuples('attempts_deltas'::regclass), 1) ELSE 0 END,
-       pg_total_relation_size('attempts_deltas')
+SELECT CASE WHEN EXISTS (SELECT FROM attempts_deltas) OR EXISTS (SELECT FROM events_deltas)
+            THEN greatest(pg_stat_get_live_tuples('attempts_deltas'::regclass)
+                          + pg_stat_get_live_tuples('events_deltas'::regclass), 1) ELSE 0 END,
+       pg_total_relation_size('attempts_deltas') + pg_total_relation_size('events_deltas')
 
 -- name: take_lock
 SELECT pg_try_advisory_lock(hashtextextended('logstore maintenance', 0))

@@ -1,4 +1,4 @@
--- The roll-ups of attempts; what they are stands in migrations/006_rollups.sql.
+-- The roll-ups; what they are stands in migrations/006_rollups.sql (attempts) and 009_event_rollups.sql.
 
 -- name: fold
 -- One statement: whoever reads sees every difference once, either still apart or already added. Sorted, so that a fold and a
@@ -22,10 +22,20 @@ WITH gone AS (
             records = there.records + EXCLUDED.records, first_attempts = there.first_attempts + EXCLUDED.first_attempts,
             retries = there.retries + EXCLUDED.retries, manual_retries = there.manual_retries + EXCLUDED.manual_retries,
             numbers = there.numbers + EXCLUDED.numbers
+), gone_events AS (
+    DELETE FROM events_deltas RETURNING *
+), hourly_events AS (
+    INSERT INTO events_hourly AS there
+        SELECT time, tenant_id, sum(records) FROM gone_events WHERE NOT daily GROUP BY 1, 2 ORDER BY 1, 2
+        ON CONFLICT (time, tenant_id) DO UPDATE SET records = there.records + EXCLUDED.records
+), daily_events AS (
+    INSERT INTO events_daily AS there
+        SELECT time, tenant_id, topic, sum(records) FROM gone_events WHERE daily GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+        ON CONFLICT (time, tenant_id, topic) DO UPDATE SET records = there.records + EXCLUDED.records
 )
-SELECT count(*) FROM gone
+SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_events)
 
--- name: add_rows
+-- name: add_attempts
 -- The differences of rows that no trigger saw, inside an interval.
 INSERT INTO attempts_deltas
     SELECT grouping(hour) = 1, coalesce(hour, day), tenant_id, destination_id, topic, status, code,
@@ -36,32 +46,51 @@ INSERT INTO attempts_deltas
           FROM {table} WHERE time >= %(lower)s AND time < %(upper)s) AS w
     GROUP BY GROUPING SETS ((hour, tenant_id, status), (day, tenant_id, destination_id, topic, status, code))
 
--- name: add_deltas
+-- name: add_events
+INSERT INTO events_deltas
+    SELECT grouping(hour) = 1, coalesce(hour, day), tenant_id, topic, count(*)
+    FROM (SELECT tenant_id, topic, date_bin('1 hour', time, '0001-01-01 00:00:00+00') AS hour,
+                 date_bin('1 day', time, '0001-01-01 00:00:00+00') AS day
+          FROM {table} WHERE time >= %(lower)s AND time < %(upper)s) AS w
+    GROUP BY GROUPING SETS ((hour, tenant_id), (day, tenant_id, topic))
+
+-- name: add_attempts_deltas
 INSERT INTO attempts_deltas
     SELECT * FROM unnest(%s::boolean[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
                          %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])
 
--- name: has_gap
+-- name: add_events_deltas
+INSERT INTO events_deltas SELECT * FROM unnest(%s::boolean[], %s::timestamptz[], %s::text[], %s::text[], %s::bigint[])
+
+-- name: has_gap_attempts
 -- Months whose first day lies before the end and whose last lies not before the start.
 SELECT EXISTS (SELECT FROM rollup_gaps WHERE month < %(end)s::timestamptz AT TIME ZONE 'UTC'
                AND month + interval '1 month' > %(start)s::timestamptz AT TIME ZONE 'UTC')
 
+-- name: has_gap_events
+SELECT EXISTS (SELECT FROM event_rollup_gaps WHERE month < %(end)s::timestamptz AT TIME ZONE 'UTC'
+               AND month + interval '1 month' > %(start)s::timestamptz AT TIME ZONE 'UTC')
+
 -- name: lock_writers
--- No attempt is written and no month moves until the transaction ends; everybody reads on.
-LOCK TABLE attempts, months IN SHARE ROW EXCLUSIVE MODE
+-- No record is written and no month moves until the transaction ends; everybody reads on.
+LOCK TABLE events, attempts, months IN SHARE ROW EXCLUSIVE MODE
 
--- name: forget_hourly
-DELETE FROM attempts_hourly WHERE time >= %(lower)s AND time < %(upper)s
-
--- name: forget_daily
-DELETE FROM attempts_daily WHERE time >= %(lower)s AND time < %(upper)s
-
--- name: forget_deltas
-DELETE FROM attempts_deltas WHERE time >= %(lower)s AND time < %(upper)s
-
--- name: forget_gap
+-- name: forget_attempts
+WITH hourly AS (DELETE FROM attempts_hourly WHERE time >= %(lower)s AND time < %(upper)s),
+     daily AS (DELETE FROM attempts_daily WHERE time >= %(lower)s AND time < %(upper)s),
+     deltas AS (DELETE FROM attempts_deltas WHERE time >= %(lower)s AND time < %(upper)s)
 DELETE FROM rollup_gaps WHERE month >= %(lower)s::timestamptz AT TIME ZONE 'UTC'
     AND month < %(upper)s::timestamptz AT TIME ZONE 'UTC'
 
--- name: note_gap
+-- name: forget_events
+WITH hourly AS (DELETE FROM events_hourly WHERE time >= %(lower)s AND time < %(upper)s),
+     daily AS (DELETE FROM events_daily WHERE time >= %(lower)s AND time < %(upper)s),
+     deltas AS (DELETE FROM events_deltas WHERE time >= %(lower)s AND time < %(upper)s)
+DELETE FROM event_rollup_gaps WHERE month >= %(lower)s::timestamptz AT TIME ZONE 'UTC'
+    AND month < %(upper)s::timestamptz AT TIME ZONE 'UTC'
+
+-- name: note_gap_attempts
 INSERT INTO rollup_gaps (month) VALUES (%(month)s) ON CONFLICT DO NOTHING
+
+-- name: note_gap_events
+INSERT INTO event_rollup_gaps (month) VALUES (%(month)s) ON CONFLICT DO NOTHING

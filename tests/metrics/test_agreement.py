@@ -33,6 +33,7 @@ def empty(store: LogStore, parent: str) -> None:
         connection.execute("DELETE FROM months WHERE parent = %s", [parent])
         connection.execute("DELETE FROM segments")
         connection.execute("TRUNCATE attempts_hourly, attempts_daily, attempts_deltas, rollup_gaps")
+        connection.execute("TRUNCATE events_hourly, events_daily, events_deltas, event_rollup_gaps")
 
 
 def months_of(given_records: list[Any], parent: str) -> list[str]:

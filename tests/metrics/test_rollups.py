@@ -23,7 +23,7 @@ from tests.metrics import records
 from tests.metrics.plain import measured, same
 from tests.metrics.test_agreement import empty
 from tests.pipeline import files
-from tests.records_of import attempt, unique
+from tests.records_of import attempt, event, unique
 from tests.test_archive import make_cold
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ WHOLE = (datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC))
 DERIVED = tuple(name for name in MEASURES["attempt"] if not name.startswith("latency"))
 HOURLY = {"measures": DERIVED, "dimensions": ("tenant_id", "status"), "granularity": "6h"}
 DAILY = {"measures": DERIVED, "dimensions": rollups.DAILY.keys, "granularity": "1w"}
-TABLES = ("attempts_hourly", "attempts_daily", "attempts_deltas")
+TABLES = ("attempts_hourly", "attempts_daily", "attempts_deltas", "events_hourly", "events_daily", "events_deltas")
+EVENTS = (
+    {"measures": ("count", "rate"), "dimensions": ("tenant_id",), "granularity": "6h"},
+    {"dimensions": ("tenant_id", "topic"), "granularity": "1w", "measures": ("count",)},
+)
 
 
 def check(store: LogStore, expected: list[Any] | None = None) -> None:
@@ -46,6 +50,13 @@ def check(store: LogStore, expected: list[Any] | None = None) -> None:
         same(list(rolled), list(scanned))
         if expected is not None:
             same(list(rolled), measured(expected, *WHOLE, **asked))
+
+
+def check_events(store: LogStore, expected: list[Any]) -> None:
+    for asked in EVENTS:
+        rolled = store.event_metrics(*WHOLE, **asked)
+        assert (rolled.source, rolled.tiers) == ("roll-up", ())
+        same(list(rolled), measured(expected, *WHOLE, **asked))
 
 
 def contents(store: LogStore) -> dict[str, list[Any]]:
@@ -96,6 +107,44 @@ def test_they_equal_the_scan_after_anything(any_store_module: LogStore, data: st
     assert metrics.rebuild(store) == []
     assert contents(store) == before
     check(store, unique(list(there.values())))
+
+
+@settings(max_examples=5)
+@given(st.data())
+def test_those_of_events_equal_plain_python_after_anything(any_store_module: LogStore, data: st.DataObject) -> None:
+    store = any_store_module
+    empty(store, "attempts")
+    empty(store, "events")
+    there: dict[Any, Any] = {}
+    pool = unique(data.draw(st.lists(records.events, min_size=3, max_size=12)))
+    for step in data.draw(
+        st.lists(st.sampled_from(["insert", "move", "delete", "fold", "archive", "undo"]), max_size=6)
+    ):
+        names = [p.name for p in partitions.inventory(store.database) if p.parent == "events"]
+        states = {f"events_{month:%Y_%m}": s for (p, month), s in store.tiers.refresh().states.items() if p == "events"}
+        cold = [name for name, state in states.items() if state != "open"]
+        free = {key: r for key, r in there.items() if f"events_{r.time:%Y_%m}" not in cold}
+        if step == "insert":
+            batch = [r for r in data.draw(st.lists(st.sampled_from(pool))) if f"events_{r.time:%Y_%m}" not in cold]
+            store.insert_many(batch)
+            there = {(r.time, r.id): r for r in batch} | there
+        elif step in ("move", "delete") and free:
+            key = data.draw(st.sampled_from(sorted(free)))
+            with store.database.connection() as connection:
+                change = "UPDATE events SET topic = 'moved'" if step == "move" else "DELETE FROM events"
+                connection.execute(f"{change} WHERE time = %s AND id = %s", key)
+            record = there.pop(key)
+            there |= {key: replace(record, topic="moved")} if step == "move" else {}
+        elif step == "fold":
+            metrics.fold(store)
+        elif step == "archive" and set(names) - set(cold):
+            make_cold(store, data.draw(st.sampled_from(sorted(set(names) - set(cold)))), depth="purged")
+        elif step == "undo" and cold:
+            archive.restore(store, data.draw(st.sampled_from(cold)))
+    check_events(store, list(there.values()))
+    before = contents(store)
+    assert metrics.rebuild(store) == []
+    assert contents(store) == before
 
 
 def _states(store: LogStore) -> dict[str, str]:
@@ -198,11 +247,16 @@ def test_writers_and_folders_at_once_lose_and_double_nothing(store: LogStore) ->
         ({"granularity": "60m"}, "roll-up"),
         ({"granularity": "30m"}, "scan"),
         ({"granularity": "5h", "start": MARCH + timedelta(hours=3)}, "roll-up"),
-        ({"start": MARCH + timedelta(minutes=3)}, "scan"),
-        ({"end": APRIL - timedelta(microseconds=1)}, "scan"),
+        ({"start": MARCH + timedelta(minutes=3)}, "roll-up and scan"),
+        ({"end": APRIL - timedelta(microseconds=1)}, "roll-up and scan"),
+        (
+            {"start": MARCH + timedelta(hours=30, minutes=1), "end": MARCH + timedelta(hours=31), "granularity": "1h"},
+            "scan",
+        ),
         ({"dimensions": ("tenant_id", "status")}, "roll-up"),
         ({"dimensions": ("code",)}, "roll-up"),
-        ({"dimensions": ("code",), "start": MARCH + timedelta(hours=3)}, "scan"),
+        ({"dimensions": ("code",), "start": MARCH + timedelta(hours=3)}, "roll-up and scan"),
+        ({"dimensions": ("code",), "start": MARCH + timedelta(hours=3), "end": MARCH + timedelta(hours=47)}, "scan"),
         ({"dimensions": ("code",), "granularity": "12h"}, "scan"),
         ({"dimensions": ("manual",)}, "scan"),
         ({"measures": ("latency_p50",)}, "scan"),
@@ -260,10 +314,26 @@ def test_a_rebuild_over_a_broken_file_says_so_and_leaves_a_gap(store: LogStore) 
 
 
 def test_a_month_that_is_given_up_can_be_forgotten(store: LogStore) -> None:
-    store.insert_many(attempts=[attempt("a"), attempt("b", time=APRIL)])
+    store.insert_many([event("e"), event("f", time=APRIL)], [attempt("a"), attempt("b", time=APRIL)])
     with store.database.connection() as connection:
-        metrics.forget(connection, date(2026, 3, 1))
-    assert store.attempt_metrics(*WHOLE).rows == ((1,),)
+        metrics.forget(connection, "attempts", date(2026, 3, 1))
+    assert (store.attempt_metrics(*WHOLE).rows, store.event_metrics(*WHOLE).rows) == (((1,),), ((2,),))
+    with store.database.connection() as connection:
+        metrics.forget(connection, "events", date(2026, 3, 1))
+    assert store.event_metrics(*WHOLE).rows == ((1,),)
+
+
+def test_events_that_came_as_files_are_a_gap_until_somebody_rebuilds(store: LogStore) -> None:
+    given_events = [event("e"), event("f", time=APRIL)]
+    store.insert_many(given_events)
+    make_cold(store, "events_2026_03")
+    with store.database.connection() as connection:
+        connection.execute("DELETE FROM segments")
+        connection.execute("DELETE FROM months WHERE month = '2026-03-01'")
+    archive.rebuild_catalog(store)
+    assert [store.event_metrics(*span).source for span in (WHOLE, (APRIL, WHOLE[1]))] == ["scan", "roll-up"]
+    assert metrics.rebuild(store) == []
+    check_events(store, given_events)
 
 
 @pytest.mark.spark
@@ -299,15 +369,16 @@ def test_a_database_from_before_gets_its_roll_ups_with_the_migration(
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute("CREATE DATABASE before_rollups")
     files = postgres._migration_files()
-    monkeypatch.setattr(postgres, "_migration_files", lambda: [f for f in files if not f.name.startswith("006")])
+    monkeypatch.setattr(postgres, "_migration_files", lambda: [f for f in files if f.name[:3] not in ("006", "009")])
     store = open_store(server.dsn("before_rollups"))
     given_records = [attempt(f"a{n}", time=MARCH + timedelta(days=n)) for n in range(45)]
-    store.insert_many(attempts=given_records)
+    store.insert_many([event("e"), event("f", time=APRIL)], given_records)
     make_cold(store, "attempts_2026_03", depth="detached")
     monkeypatch.undo()
     with psycopg.connect(server.dsn("before_rollups"), autocommit=True) as connection:
-        assert postgres.migrate(connection) == ["006_rollups"]
+        assert postgres.migrate(connection) == ["006_rollups", "009_event_rollups"]
     assert store.attempt_metrics(APRIL, WHOLE[1]).source == "roll-up"
     assert store.attempt_metrics(*WHOLE).source == "scan"
+    check_events(store, [event("e"), event("f", time=APRIL)])
     metrics.rebuild(store)
     check(store, given_records)
