@@ -7,8 +7,10 @@ import streamlit as st
 from logstore.records import Attempt, Event, Selection
 from logstore.workbench import cached, charts, deliveries, details, snippets, texts, times
 from logstore.workbench import frame as frames
+from logstore.workbench.comparison import comparison
 from logstore.workbench.deliveries import Delivery
 from logstore.workbench.frame import Frame
+from logstore.workbench.timeline import timeline
 from logstore.workbench.view import grouped
 
 ATTEMPTS_MOST = 500
@@ -38,6 +40,8 @@ def page(frame: Frame) -> None:
     _head(frame, event, found)
     _timeline(frame, event, found)
     _payload(event)
+    with frames.sentences():
+        comparison(frame, event, attempts)
     _copies(event, attempts)
 
 
@@ -125,12 +129,12 @@ def _timeline(frame: Frame, event: Event, found: list[Delivery]) -> None:
     if not any(delivery.attempts for delivery in found):
         return
     st.subheader("Timeline", anchor=False)
+    figure = timeline(event, found, zone=frame.zone)
+    st.plotly_chart(figure, key="timeline", config={**charts.CONFIG, "staticPlot": False})
     st.caption(
-        "Every attempt by the time since the event, on a scale that gives seconds and days the same room. "
+        f"Times in {frame.zone_name}. Gray is time in which nothing happened, drawn shorter than it was. "
         "A ring is an attempt by hand."
     )
-    figure = charts.timeline(event, found, zone=frame.zone)
-    st.plotly_chart(figure, key="timeline", config={**charts.CONFIG, "staticPlot": False})
 
 
 def _payload(event: Event) -> None:
@@ -145,7 +149,7 @@ def _payload(event: Event) -> None:
 
 def _copies(event: Event, attempts: list[Attempt]) -> None:
     st.subheader("Copy", anchor=False)
-    as_json, as_sql, as_python = st.tabs(["JSON", "SQL", "Python"])
+    as_json, as_curl, as_sql, as_python = st.tabs(["JSON", "curl", "SQL", "Python"])
     with as_json:
         text = snippets.as_json(event, attempts)
         if len(text) <= _COPIED_MOST:
@@ -155,5 +159,22 @@ def _copies(event: Event, attempts: list[Attempt]) -> None:
         st.download_button(
             "Download as JSON", text.encode(), file_name=f"{details.file_name(event.id)}.json", mime="application/json"
         )
+    with as_curl:
+        _curl(event)
     as_sql.code(snippets.as_sql(event), language="sql")
     as_python.code(snippets.as_python(event), language="python")
+
+
+def _curl(event: Event) -> None:
+    """A request that delivers the event again; its address stays out of the page's own, which people share."""
+    address = st.text_input("Deliver it again to", key="curl to", placeholder=snippets.EXAMPLE_URL, width=460).strip()
+    if address and not address.startswith(("http://", "https://")):
+        st.caption("An address begins with https:// or http://.")
+        return
+    body = texts.dump(event.data, indent=None)
+    file = f"{details.file_name(event.id)}-payload.json"
+    inline = len(body.encode()) <= snippets.ARGUMENT_MOST
+    st.code(snippets.as_curl(event, address, None if inline else file), language="bash", wrap_lines=True)
+    if not inline:
+        st.caption(f"The payload has {texts.size(len(body.encode()))}, too much for a command line: save it beside.")
+        st.download_button("Download the payload", body.encode(), file_name=file, mime="application/json")

@@ -1,9 +1,16 @@
-"""A record to take along: as JSON, as SQL, as Python."""
+"""A record to take along: as JSON, as a request for curl, as SQL, as Python."""
 
 from __future__ import annotations
 
+import shlex
+from urllib.parse import quote
+
 from logstore.records import Attempt, Event, rfc3339
 from logstore.workbench import texts
+
+EXAMPLE_URL = "https://example.com/webhook"
+ARGUMENT_MOST = 100_000  # bytes; Linux takes arguments up to 128 KiB
+_HEADER_SAFE = "".join(chr(code) for code in range(32, 127) if chr(code) != "%")
 
 
 def as_json(event: Event, attempts: list[Attempt]) -> str:
@@ -11,6 +18,17 @@ def as_json(event: Event, attempts: list[Attempt]) -> str:
     inside = ("event_data", "event_metadata", "event_time", "eligible_for_retry", "tenant_id", "topic")
     tried = [{name: value for name, value in a.to_dict().items() if name not in inside} for a in attempts]
     return texts.dump({**event.to_dict(), "attempts": tried})
+
+
+def as_curl(event: Event, address: str, file: str | None = None) -> str:
+    """A request that delivers the event's payload again; a large one is read from a file beside."""
+    headers = {"Content-Type": "application/json", "X-Event-Id": event.id, "X-Event-Topic": event.topic}
+    words = ["curl --globoff --request POST --url " + shlex.quote(address or EXAMPLE_URL)]
+    # A header holds printable ASCII only; the rest is spelled as in addresses, so that no id can begin another header.
+    words += [f"--header {shlex.quote(f'{name}: {quote(text, safe=_HEADER_SAFE)}')}" for name, text in headers.items()]
+    body = texts.dump(event.data, indent=None)
+    words.append(f"--data-raw {shlex.quote(body)}" if file is None else f"--data-binary @{shlex.quote(file)}")
+    return " \\\n  ".join(words)
 
 
 def as_sql(event: Event) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logstore
 from logstore import Attempt, Event
-from tests.pages.conftest import Show, param, run, said
+from tests.pages.conftest import Show, param, rows, run, said
 
 
 def test_a_failed_delivery_is_explained_in_words(show: Show) -> None:
@@ -26,9 +26,15 @@ def test_payload_and_metadata_are_trees(show: Show) -> None:
     assert any('"region": "eu"' in tree for tree in shown)
 
 
-def test_the_event_can_be_copied_as_json_sql_and_python(show: Show) -> None:
-    copies = [code.value for code in show("Event", id="evt_001").code]
+def test_the_event_can_be_copied_as_json_curl_sql_and_python(show: Show) -> None:
+    app = show("Event", id="evt_001")
+    app.text_input(key="curl to").set_value("https://hooks.test/a b").run()
+    copies = [code.value for code in app.code]
     assert any('"attempts"' in code for code in copies)
+    assert any("--url 'https://hooks.test/a b'" in code and '{"number": 1}' in code for code in copies)
+    assert not any("hooks.test" in str(value) for value in app.query_params.values()), "an address may hold a secret"
+    app.text_input(key="curl to").set_value("file:///etc/passwd").run()
+    assert "begins with https" in said(app)
     assert any("SELECT * FROM events" in code for code in copies)
     assert any("retrieve_event('evt_001'" in code for code in copies)
 
@@ -65,3 +71,35 @@ def test_an_event_without_its_own_row_is_shown_from_its_attempts(workbench, dsn:
     app = run("Event", id="evt_gone")
     assert "own row is not in the log" in said(app)
     assert any("inside" in tree.value for tree in app.json)
+
+
+def test_two_attempts_are_compared_by_their_fields_and_lines(show: Show) -> None:
+    app = show("Event", id="evt_002", compare="attempts")
+    assert rows(app) == [
+        {"path": "status", "before": '"failed"', "after": '"success"'},
+        {"path": "code", "before": '"timeout"', "after": '"200"'},
+        {"path": "response_data.body", "before": '"said timeout"', "after": '"said 200"'},
+    ]
+    assert "1 s later" in said(app)
+    assert any('-  "status": "failed"' in code.value and '+  "status": "success"' in code.value for code in app.code)
+    app.selectbox(key="compare to").set_value("att_002_d-late_1").run()
+    assert param(app, "to") == ["att_002_d-late_1"]
+
+
+def test_a_payload_is_compared_with_the_event_before_or_with_a_chosen_one(show: Show) -> None:
+    app = show("Event", id="evt_001", compare="event")
+    assert app.text_input(key="compare with").value == "evt_005", "the one before of its tenant and topic"
+    assert rows(app) == [{"path": "data.number", "before": "5", "after": "1"}]
+    app.text_input(key="compare with").set_value("evt_003").run()
+    assert param(app, "with") == ["evt_003"]
+    assert [row["path"] for row in rows(app)] == ["topic", "data.number"]
+    assert "No event has this id" in said(show("Event", id="evt_001", compare="event", **{"with": "nobody"}))
+    assert "first event of its tenant and topic" in said(show("Event", id="evt_117", compare="event"))
+
+
+def test_only_what_can_be_compared_is_offered(show: Show) -> None:
+    options = {id_: show("Event", id=id_).segmented_control(key="compare").options for id_ in ("evt_000", "evt_001")}
+    assert options == {
+        "evt_000": ["The payload of another event"],
+        "evt_001": ["Two attempts", "The payload of another event"],
+    }
