@@ -36,7 +36,10 @@ bench: setup
 soak: setup
 	@$(BIN)/python -m pytest tests/soak -m soak
 
+# Kernels run inside notebooks/, so they are told where the store is; an empty one gets the sample data first.
+notebook: export LOGSTORE_HOME := $(or $(LOGSTORE_HOME),$(CURDIR)/var)
 notebook: setup
+	@test -n "$(LOGSTORE_DSN)" || $(BIN)/python -m logstore demo --if-empty
 	@$(BIN)/jupyter lab notebooks
 
 clean:

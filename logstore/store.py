@@ -28,6 +28,7 @@ from logstore.tables import RECORDS
 from logstore.tiers import Tiers
 
 LIMIT_MOST = 1000
+_PLACES = ("LOGSTORE_DSN", "LOGSTORE_ARCHIVE", "LOGSTORE_INBOX")
 
 
 class LogStore:
@@ -43,8 +44,14 @@ class LogStore:
 
     @classmethod
     def open(cls, dsn: str | None = None, *, role: str | None = None, home: str | Path | None = None) -> Self:
-        """Open the store of the settings; an embedded server is started and prepared when it has to be."""
-        settings = Settings.read({**os.environ, **({"LOGSTORE_HOME": str(home)} if home else {})})
+        """Open the store of the settings; an embedded server is started and prepared when it has to be.
+
+        A home that is given holds all of the store: it must not meet the server or the archive of the environment.
+        """
+        env = dict(os.environ)
+        if home is not None:
+            env = {name: value for name, value in env.items() if name not in _PLACES} | {"LOGSTORE_HOME": str(home)}
+        settings = Settings.read(env)
         return cls(Database.open(settings, dsn=dsn, role=role), settings)
 
     def close(self) -> None:

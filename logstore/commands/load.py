@@ -38,6 +38,7 @@ def add(commands: Subparsers) -> None:
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--if-empty", action="store_true", help="do nothing when the log holds anything")
     _add_letters(commands)
 
 
@@ -141,7 +142,14 @@ def _discard(given: argparse.Namespace) -> None:
 
 def _demo(given: argparse.Namespace) -> None:
     with logstore.open(role="operator") as store:
+        if given.if_empty and not is_empty(store):
+            show(given, {"loaded": False}, "the log is not empty: nothing was loaded")
+            return
         _run(given, store, [demo_files(store, events=given.events, days=given.days, seed=given.seed)])
+
+
+def is_empty(store: LogStore) -> bool:
+    return not store.list_event(limit=1).data and not store.list_attempt(limit=1).data
 
 
 def demo_files(store: LogStore, *, events: int, days: int = 90, seed: int = 7) -> Path:

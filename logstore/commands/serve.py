@@ -10,8 +10,8 @@ import sys
 
 import logstore
 from logstore.commands import Subparsers, command
+from logstore.commands.load import is_empty
 from logstore.errors import LoadError, ServerError
-from logstore.store import LogStore
 
 _EXAMPLES = """  python -m logstore serve                                  http://127.0.0.1:8501
   python -m logstore serve --demo                           the same; an empty log gets the sample data first
@@ -30,7 +30,7 @@ def _serve(given: argparse.Namespace) -> int:
     # Opened before anything is served: the database starts, is prepared, and complains here if it must. It stays open,
     # so that the embedded server lives as long as the pages do.
     with logstore.open() as store:
-        if given.demo and _is_empty(store):
+        if given.demo and is_empty(store):
             _load_demo()
         shown = f"[{given.address}]" if ":" in given.address else given.address
         print(f"\nThe workbench is at http://{shown}:{given.port} (Ctrl-C ends it)\n", flush=True)
@@ -52,10 +52,6 @@ def _check_port(address: str, port: int) -> None:
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ServerError(f"cannot listen on {address}:{port} ({reason}): choose another --port") from error
-
-
-def _is_empty(store: LogStore) -> bool:
-    return not store.list_event(limit=1).data and not store.list_attempt(limit=1).data
 
 
 def _load_demo() -> None:
