@@ -40,6 +40,7 @@ ORDER = [
     "metrics",
     "inserts",
     "store",
+    "export",
     "archive",
     "retention",
     "maintenance",

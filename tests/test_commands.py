@@ -52,6 +52,14 @@ def test_list_takes_the_whole_selection(store: LogStore, run: Any) -> None:
     assert (code, [a["id"] for a in json.loads(out)["data"]]) == (0, ["a"])
 
 
+def test_list_writes_the_whole_selection_as_a_file(store: LogStore, run: Any) -> None:
+    store.insert_many([event(f"e{i}", time=START + timedelta(seconds=i)) for i in range(150)])
+    code, out, _ = run("list", "events", "--all", "--format", "jsonl", "--since", "2026-03-01T00:00:10Z")
+    assert (code, [json.loads(line)["id"] for line in out.splitlines()]) == (0, [f"e{i}" for i in range(149, 9, -1)])
+    for half in (("--all",), ("--format", "csv"), ("--all", "--format", "csv", "--order", "asc")):
+        assert run("list", "events", *half)[0] == 2
+
+
 def test_get_finds_or_says_that_it_did_not(store: LogStore, run: Any) -> None:
     store.insert_many([event()], [attempt()])
     code, out, _ = run("get", "event", "evt_1", "--destination", "des_1", "--json")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import logstore
+from logstore import export
 from logstore.commands import Subparsers, command, show, table
 from logstore.errors import InvalidSelection
 from logstore.records import Attempt, Event, Page, Selection, TimeFilter, parse_rfc3339, rfc3339
 
 _LIST = """  python -m logstore list attempts --tenant acme --destination des_1 --status failed
   python -m logstore list events --topic order.created --topic order.paid --since 2026-08-01T00:00:00Z
-  python -m logstore list attempts --next TOKEN              the page after, as the last line of a page says"""
+  python -m logstore list attempts --next TOKEN              the page after, as the last line of a page says
+  python -m logstore list attempts --status failed --all --format csv > failed.csv      the whole selection"""
 _GET = """  python -m logstore get event evt_123 --destination des_1
   python -m logstore get attempt att_456 --json"""
 
@@ -26,6 +29,8 @@ def add(commands: Subparsers) -> None:
     turn = parser.add_mutually_exclusive_group()
     turn.add_argument("--next", metavar="CURSOR")
     turn.add_argument("--prev", metavar="CURSOR")
+    parser.add_argument("--all", action="store_true", help="every record, not a page; needs --format")
+    parser.add_argument("--format", choices=tuple(export.FORMATS), help="of the file that --all writes to the output")
     parser = command(commands, "get", _get, help="one event or attempt by its id", examples=_GET)
     parser.add_argument("kind", choices=("event", "attempt"))
     parser.add_argument("id")
@@ -60,7 +65,17 @@ def selection_of(given: argparse.Namespace) -> Selection:
 
 def _list(given: argparse.Namespace) -> None:
     selection = selection_of(given)
+    one_page = given.json or given.next or given.prev or given.order == "asc"
+    if given.all != (given.format is not None) or (given.all and one_page):
+        raise InvalidSelection("--all and --format go together, newest first, without --json, --next and --prev")
     with logstore.open(role="reader") as store:
+        if given.all:
+            for piece in export.export(
+                store, "event" if given.kind == "events" else "attempt", selection, given.format
+            ):
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+            return
         ask: Any = store.list_event if given.kind == "events" else store.list_attempt
         page: Page[Any] = ask(selection, limit=given.limit, next=given.next, prev=given.prev, order=given.order)
     document = {

@@ -14,13 +14,13 @@ import pandas
 import plotly.graph_objects as go
 
 from logstore.analysis import Answer
+from logstore.export import harmless
 from logstore.records import rfc3339
 from logstore.workbench import charts, texts, times
 from logstore.workbench.frame import Frame
 
 _CELL_MOST = 300  # characters of a cell in the table; the CSV has all
 _SAFE_INTEGER = 2**53 - 1  # beyond it a browser rounds
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d.*)?$")
 DRAWN_MOST = 1_000  # rows in a picture
 
@@ -104,10 +104,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, (bool, int, float, Decimal, date)) and not isinstance(value, datetime):
         return value
     return harmless(_text(value))
-
-
-def harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def picture(shown: pandas.DataFrame, *, x: str, y: str, line: bool) -> Any:

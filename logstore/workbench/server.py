@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import streamlit as st
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from logstore.settings import ROOT
 
@@ -16,8 +19,14 @@ SCRIPT = ROOT / "app.py"
 
 
 def app() -> st.App:
-    """The application; an export route will join it here."""
-    return st.App(SCRIPT, lifespan=_while_serving)
+    """The application: the pages, and the route that streams a selection as a file."""
+    return st.App(SCRIPT, lifespan=_while_serving, routes=[Route("/export", _export)])
+
+
+async def _export(request: Request) -> Response:
+    from logstore.workbench import downloads  # as below: Streamlit's runtime goes first
+
+    return await downloads.handle(request)
 
 
 @asynccontextmanager
