@@ -18,6 +18,7 @@ PAGES = {
     "Attempts": ("pages/2_Attempts.py", "🚚"),
     "Event": ("pages/3_Event.py", "🔎"),
     "Destinations": ("pages/4_Destinations.py", "🎯"),
+    "Partitions": ("pages/5_Partitions.py", "🗂️"),
     "Loads": ("pages/6_Loads.py", "📥"),
     "SQL": ("pages/7_SQL.py", "🧮"),
     "Fields": ("pages/8_Fields.py", "🧬"),
