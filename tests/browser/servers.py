@@ -19,9 +19,9 @@ SECONDS = 30  # that a server may take to start or to stop
 
 
 @contextmanager
-def serving(dsn: str) -> Iterator[str]:
+def serving(dsn: str, *, role: str = "reader", **settings: str) -> Iterator[str]:
     """A server of its own, cold; its address while it runs."""
-    process, address = start(LOGSTORE_DSN=dsn, LOGSTORE_ROLE="reader")
+    process, address = start(LOGSTORE_DSN=dsn, LOGSTORE_ROLE=role, **settings)
     try:
         wait_until_it_answers(process, address)
         yield address
