@@ -76,6 +76,9 @@ def jupyter(server: EmbeddedServer, short_folder: Path) -> Iterator[nbclient.Not
         patch.setenv("LOGSTORE_DSN", new_database(server))
         patch.setenv("LOGSTORE_SPARK_MASTER", "local[1]")
         patch.setenv("LOGSTORE_SPARK_MEMORY", "512m")
+        # Compiling a plan takes Spark longer than running it on a few hundred rows.
+        plain = "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"{plain} --conf spark.sql.shuffle.partitions=1 pyspark-shell")
         patch.setenv("PYTHONPATH", str(ROOT))
         patch.setenv("TMPDIR", str(short_folder))
         with logstore.open(role="operator") as store:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
-from logstore.workbench import cached, finding, texts, times
+from logstore.workbench import cached, cells, finding, texts, times
 from logstore.workbench.navigation import (
     PAGES,
     bound,
@@ -174,6 +174,7 @@ def _sidebar(found: Frame) -> None:
             on_change=_zone_chosen,
             help=f"The browser's zone is {st.context.timezone or 'unknown, so it counts as UTC'}.",
         )
+        cells.offer(found.page, view)
 
 
 def _zone_chosen() -> None:

@@ -6,6 +6,8 @@ import streamlit as st
 
 from logstore.workbench.view import grouped
 
+QUESTION = "p."  # before the parameters of a named question
+
 
 def one(name: str) -> str | None:
     """The value of a parameter, the last one if it is repeated."""

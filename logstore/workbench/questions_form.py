@@ -16,7 +16,7 @@ from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 
 _OPTIONAL = re.compile(r"\(\$(\w+)::\w+ IS NULL OR ([^()]+)\)")
-PREFIX = "p."  # of a question's parameters in the URL
+PREFIX = params.QUESTION
 _LABELS = {
     "since": ("From", "inclusive; empty means from the beginning"),
     "until": ("To", "exclusive; empty means to the end"),
