@@ -8,8 +8,9 @@ of it; with it the load is done, its letters are kept and its staging is gone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -73,14 +74,14 @@ def index(database: Database, tables: Sequence[Staged]) -> None:
             ).fetchall()
         ]
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        doubled = list(pool.map(lambda job: _make_index(database, *job), jobs))
-    with database.connection(autocommit=True) as connection:
-        for (name, primary, definition), has_duplicates in zip(jobs, doubled, strict=True):
-            if has_duplicates:
-                _drop_duplicates(connection, name)
-                _make_index(database, name, primary, definition)
-        for table in tables:
-            connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table.name)))
+        # First the primary keys, which find duplicates; then nothing is indexed or estimated that will be deleted.
+        list(pool.map(lambda job: _make_key(database, job[0]), [job for job in jobs if job[1]]))
+        others = [
+            pool.submit(_make_index, database, name, definition) for name, primary, definition in jobs if not primary
+        ]
+        others += [pool.submit(_analyze, database, table.name) for table in tables]
+        for future in others:
+            future.result()
 
 
 def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
@@ -88,20 +89,32 @@ def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
     return connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone() is not None
 
 
-def _make_index(database: Database, name: str, primary: bool, definition: str) -> bool:
-    """Make one index; True when it is the primary key and there are duplicates."""
-    table = sql.Identifier(name)
+def _make_key(database: Database, name: str) -> None:
+    key = sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (time, id)").format(sql.Identifier(name))
+    with _indexing(database) as connection:
+        try:
+            connection.execute(key)
+        except psycopg.errors.UniqueViolation:
+            _drop_duplicates(connection, name)
+            connection.execute(key)
+
+
+def _make_index(database: Database, name: str, definition: str) -> None:
+    with _indexing(database) as connection:
+        connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(name), sql.SQL(definition)))
+
+
+def _analyze(database: Database, name: str) -> None:
+    with database.connection(autocommit=True) as connection:
+        connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(name)))
+
+
+@contextmanager
+def _indexing(database: Database) -> Iterator[psycopg.Connection[Any]]:
     with database.connection(autocommit=True) as connection:
         connection.execute("SET maintenance_work_mem = '256MB'")
         connection.execute("SET max_parallel_maintenance_workers = 0")
-        try:
-            if primary:
-                connection.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (time, id)").format(table))
-            else:
-                connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(table, sql.SQL(definition)))
-        except psycopg.errors.UniqueViolation:
-            return True
-    return False
+        yield connection
 
 
 def _drop_duplicates(connection: psycopg.Connection[Any], name: str) -> None:

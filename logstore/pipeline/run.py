@@ -7,6 +7,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from logstore import display, fields, loads, partitions
 from logstore.errors import LoadError, ServerError
 from logstore.faults import fault
 from logstore.pipeline import merge, read, session, tasks
+from logstore.pipeline.merge import Staged
 from logstore.pipeline.place import Merged
 from logstore.pipeline.progress import Progress
 from logstore.pipeline.read import Limits, Source, Split
@@ -109,11 +111,12 @@ def finish(
     if done != (len(splits),):
         raise LoadError(f"{done} of {len(splits)} splits are staged; nothing was loaded")
     progress.enter("indexing")
-    merge.index(store.database, tables)
-    fault("load.indexed")
-    merge.note_names(connection, tables)
-    for table in tables:
-        fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
+    # Names and fields beside the indexes: each takes one core.
+    with ThreadPoolExecutor(1) as beside:
+        naming = beside.submit(_note, connection, tables)
+        merge.index(store.database, tables)
+        fault("load.indexed")
+        naming.result()
     fault("load.named")
     progress.enter("merging")
 
@@ -123,6 +126,13 @@ def finish(
 
     merge.merge(store.database, number, tables, mark)
     fault("load.merged")
+
+
+def _note(connection: psycopg.Connection[Any], tables: list[Staged]) -> None:
+    """Write which names and fields occur, before the merge and apart from it."""
+    merge.note_names(connection, tables)
+    for table in tables:
+        fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
 
 
 def _mark_done(connection: psycopg.Connection[Any], number: int, merged: Merged, seconds: dict[str, float]) -> None:

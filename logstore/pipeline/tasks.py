@@ -1,11 +1,14 @@
-"""Spark's part of a load: one task per split or handful of small ones, watched from outside."""
+"""Spark's part of a load: one task per split or handful of small ones, watched from outside.
+
+Rows never pass through the JVM: a task is given numbers of splits and answers with counts. So it is a plain RDD; a data
+frame would make the JVM plan and compile for seconds before the first task runs.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-import pyarrow
 from pyspark.sql import SparkSession
 
 from logstore.errors import LoadError
@@ -15,10 +18,6 @@ from logstore.pipeline.write import Job, Stage
 
 _POLL_SECONDS = 0.25
 _TASKS_MOST = 512
-_RESULT = "split int, staged long, letters long, error string"
-_RESULT_SCHEMA = pyarrow.schema(
-    [("split", pyarrow.int32()), ("staged", pyarrow.int64()), ("letters", pyarrow.int64()), ("error", pyarrow.string())]
-)
 
 
 def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress) -> None:
@@ -31,12 +30,12 @@ def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress
     # Small files share tasks, because a task costs connections; large splits do not, so that none waits for another.
     large = sum(split.bytes for split in splits) // max(job.limits.split_bytes // 2, 1)
     parallel = min(len(splits), max(2 * context.defaultParallelism, large), _TASKS_MOST)
-    work_of_all = spark.range(0, len(splits), 1, parallel).mapInArrow(_task(job, splits), _RESULT)
+    work_of_all = context.parallelize(range(len(splits)), parallel).mapPartitions(_task(job, splits))
 
     def work() -> None:
         try:
             context.setJobGroup(f"load {job.load}", f"load {job.load}", interruptOnCancel=True)
-            errors.extend(row.error for row in work_of_all.collect() if row.error)
+            errors.extend(error for error in work_of_all.collect() if error)
         except BaseException as error:
             failed.append(error)
 
@@ -56,19 +55,19 @@ def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress
         raise LoadError(f"the tasks failed: {_first_line(failed[0])}; nothing was loaded, run it again") from failed[0]
 
 
-def _task(job: Job, splits: list[Split]) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
-    def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _task(job: Job, splits: list[Split]) -> Callable[[Iterable[int]], Iterator[str | None]]:
+    """Stages its splits; for each the sentence in which it failed for good, or None."""
+
+    def run(numbers: Iterable[int]) -> Iterator[str | None]:
         stage = Stage(job)
         try:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    # An error that a retry would meet again is an answer, not a failure.
-                    try:
-                        counts = stage.run(splits[number])
-                        row = {"split": number, "staged": counts.staged, "letters": counts.letters, "error": None}
-                    except LoadError as error:
-                        row = {"split": number, "staged": 0, "letters": 0, "error": str(error)}
-                    yield pyarrow.RecordBatch.from_pylist([row], schema=_RESULT_SCHEMA)
+            for number in numbers:
+                # An error that a retry would meet again is an answer, not a failure.
+                try:
+                    stage.run(splits[number])
+                    yield None
+                except LoadError as error:
+                    yield str(error)
         finally:
             stage.close()
 
