@@ -32,10 +32,10 @@ def matches(tree: Filter, record: Event | Attempt) -> bool:
         return all(matches(part, record) for part in tree.parts)
     if isinstance(tree, Or):
         return any(matches(part, record) for part in tree.parts)
-    return _holds(tree, _found(tree.field, record)) != tree.negated
+    return _holds(tree, value_at(tree.field, record)) != tree.negated
 
 
-def _found(field: Field, record: Event | Attempt) -> Any:
+def value_at(field: Field, record: Event | Attempt) -> Any:
     """What the record holds there; None when it is missing. Only objects have keys: "0" is no place in an array."""
     found = getattr(record, field.column)
     for key in field.path:

@@ -7,12 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from logstore import fields
 from logstore import filters as language
 from logstore.cursor import Kind
 from logstore.errors import InvalidFilter
 from logstore.records import STATUSES
-from logstore.workbench import cached, texts
+from logstore.workbench import cached, payload_fields, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.tables import STATUS
@@ -45,22 +44,26 @@ def filters(frame: Frame, names: Sequence[str]) -> None:
 def expression(frame: Frame, kind: Kind) -> None:
     """A box for a filter expression, its mistake under the right column, and what it costs."""
     text = frame.view.selection.where or ""
-    st.text_input(
-        "Filter",
-        key=frames.bound("where", text),
-        on_change=_written,
-        placeholder='data.amount > 100 and not metadata.region in ["eu", "us"]',
-        help=_HELP,
-        max_chars=4096,
-    )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.text_input(
+            "Filter",
+            key=frames.bound("where", text),
+            on_change=_written,
+            placeholder='data.amount > 100 and not metadata.region in ["eu", "us"]',
+            help=_HELP,
+            max_chars=4096,
+        )
+        payload_fields.builder(frame, kind)
     if not text:
         return
     try:
         language.parse(text, kind)
     except InvalidFilter as mistake:
         st.code(f"{text}\n{' ' * (mistake.column - 1)}↑ {mistake}", language=None, wrap_lines=True)
-        st.caption(_suggestions(frame))
+        payload_fields.meant(frame, kind, text)
+        st.caption(_suggestions(frame, kind))
         raise
+    payload_fields.meant(frame, kind, text)
     with st.expander("What this filter costs", icon=":material/query_stats:"):
         found = cached.store().explain(frame.view.asked(frame.now), kind)
         st.caption(texts.markdown(f"Index: {found.index}.", 2000))
@@ -70,11 +73,9 @@ def expression(frame: Frame, kind: Kind) -> None:
         st.code(found.postgres, language="sql", wrap_lines=True)
 
 
-def _suggestions(frame: Frame) -> str:
+def _suggestions(frame: Frame, kind: Kind) -> str:
     """Some fields that the chosen topics have, to spare a guess."""
-    topics = frame.view.selection.topics
-    known = [field.name for topic in topics or (None,) for field in fields.catalogue(cached.store().database, topic)]
-    some = ", ".join(dict.fromkeys(known[:12]))
+    some = ", ".join(field.name for field in payload_fields.known(frame, kind)[:12])
     return texts.markdown(
         f"Fields that occur: {some}." if some else "Columns: tenant_id, topic, code, status, time.", 1000
     )

@@ -9,7 +9,10 @@ from typing import Any
 import pandas
 import streamlit as st
 
+from logstore import filters as language
 from logstore.cursor import Kind
+from logstore.errors import InvalidFilter
+from logstore.filters.python import value_at
 from logstore.records import Attempt, Event
 from logstore.workbench import deliveries, texts
 from logstore.workbench.frame import Frame
@@ -83,21 +86,35 @@ def known(kind: Kind) -> dict[str, Column]:
     return found
 
 
+def column_of(kind: Kind, name: str) -> Column | None:
+    """A column by its name: one of ours, or a field of the payload as a filter names it."""
+    found = known(kind).get(name)
+    if found is not None or "." not in name:
+        return found
+    try:
+        field = language.parse(f"{name} exists", kind)
+    except InvalidFilter:
+        return None
+    if not isinstance(field, language.Compare) or field.negated or not field.field.path:
+        return None
+    return Column(name, lambda record, _: _text(value_at(field.field, record)), 200)
+
+
 def chosen(kind: Kind, names: Sequence[str], without: Sequence[str] = ()) -> list[str]:
     """The columns of the URL as far as they exist, or the usual ones `without` some."""
     usual = [name for name in DEFAULTS[kind] if name not in without]
-    return [name for name in names if name in known(kind)] or usual
+    return [name for name in dict.fromkeys(names) if column_of(kind, name)] or usual
 
 
 def table(
     frame: Frame, kind: Kind, records: Sequence[Record], names: Sequence[str], outcomes: dict[Any, str] | None = None
 ) -> pandas.DataFrame:
     """The records as text, a column per name."""
-    columns = known(kind)
-    found = {name: [_said(columns[name], record, frame) for record in records] for name in names}
+    columns = {name: column for name in names if (column := column_of(kind, name))}
+    found = {name: [_said(column, record, frame) for record in records] for name, column in columns.items()}
     if "outcome" in found:
         found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "⚪ never attempted") for r in records]
-    return pandas.DataFrame(found, columns=list(names))
+    return pandas.DataFrame(found, columns=list(columns))
 
 
 def _said(column: Column, record: Record, frame: Frame) -> Any:
@@ -109,7 +126,9 @@ def config(frame: Frame, kind: Kind, names: Sequence[str], key: str) -> dict[str
     """How Streamlit draws the columns; ids that lead on are drawn as buttons, because its links leave the tab."""
     found: dict[str, Any] = {}
     for name in names:
-        column = known(kind)[name]
+        column = column_of(kind, name)
+        if column is None:
+            continue
         heading = f"{column.heading} ({frame.zone_name})" if name in ("time", "event_time") else column.heading
         if column.leads_on:
             found[name] = st.column_config.ButtonColumn(
@@ -131,6 +150,10 @@ def clicked(kind: Kind, names: Sequence[str], key: str) -> tuple[str, int] | Non
 
 def _number(attempt: Attempt) -> str:
     return f"{attempt.attempt_number} ✋" if attempt.manual else str(attempt.attempt_number)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= 160 else _line(value)
 
 
 def _line(value: Any, most: int = 160) -> str:
