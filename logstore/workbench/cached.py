@@ -9,7 +9,7 @@ import pandas
 import streamlit as st
 
 import logstore
-from logstore import partitions
+from logstore import loads, maintenance
 from logstore.cursor import Kind
 from logstore.records import Selection
 from logstore.settings import Settings
@@ -50,15 +50,6 @@ def extent(kind: Kind) -> tuple[datetime, datetime] | None:
     return _extent(address(), kind)
 
 
-def archived(window: Window) -> list[str]:
-    """The months of a window that the archive serves, by their tables' names."""
-    with store().database.connection(autocommit=True) as connection:
-        states = partitions.read_map(connection).states
-    cold = [month for month, state in sorted(states.items()) if state in ("cold", "purged")]
-    met = [(lower, upper, month) for month in cold for lower, upper in [partitions.month_bounds(month[1])]]
-    return [partitions.partition_name(*m) for lower, upper, m in met if lower < window.upper and upper > window.lower]
-
-
 def histogram(kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
     return _histogram(address(), kind, tuple(selection.to_query()), window.lower, window.upper, zone)
 
@@ -69,6 +60,21 @@ def totals(selection: Selection, window: Window) -> dict[str, int]:
 
 def ranking(selection: Selection, window: Window, *, by: str) -> pandas.DataFrame:
     return _ranking(address(), tuple(selection.to_query()), window.lower, window.upper, by)
+
+
+def published(window: Window) -> list[dict[str, Any]]:
+    """The topics of a window, with how many events each has."""
+    return _published(address(), window.lower, window.upper)
+
+
+def health() -> maintenance.Health:
+    """How the months stand, as maintenance sees it."""
+    return _health(address())
+
+
+def loads_lately() -> list[loads.Load]:
+    """The newest loads."""
+    return _loads(address())
 
 
 @st.cache_data(ttl=30, max_entries=200, show_spinner=False)
@@ -98,8 +104,23 @@ def _ranking(address: str, query: Query, lower: datetime, upper: datetime, by: s
     return measures.ranking(store(), Selection.from_query(query), Window(lower, upper), by=by)
 
 
+@st.cache_data(ttl=60, max_entries=200, show_spinner=False)
+def _published(address: str, lower: datetime, upper: datetime) -> list[dict[str, Any]]:
+    return list(measures.measured(store(), "event", Selection(), Window(lower, upper), dimensions=("topic",)))
+
+
+@st.cache_data(ttl=30, max_entries=20, show_spinner=False)
+def _health(address: str) -> maintenance.Health:
+    return maintenance.health(store())
+
+
+@st.cache_data(ttl=10, max_entries=20, show_spinner=False)
+def _loads(address: str) -> list[loads.Load]:
+    return loads.history(store(), limit=20)
+
+
 def forget() -> None:
     """Drop the store and every answer; for tests, which change what is asked."""
     close()
-    for kept in (_names, _extent, _histogram, _totals, _ranking):
+    for kept in (_names, _extent, _histogram, _totals, _ranking, _published, _health, _loads):
         kept.clear()

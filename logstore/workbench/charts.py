@@ -18,6 +18,7 @@ _LOOK = {
     "failed": (BAD, "/"),
     "not delivered": (BAD, "/"),
     "never attempted": (NONE, "x"),
+    "published": (NONE, ""),
 }
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False}
 

@@ -77,14 +77,21 @@ _lock = threading.Lock()
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="later")
 
 
-def later(key: tuple[Hashable, ...], compute: Callable[[], T], draw: Callable[[T], None], *, words: str) -> None:
-    """Draw the answer now if it is there, else `words` until it is."""
+def later(
+    key: tuple[Hashable, ...],
+    compute: Callable[[], T],
+    draw: Callable[[T], None],
+    *,
+    words: str,
+    meanwhile: Callable[[], None] | None = None,
+) -> None:
+    """Draw the answer now if it is there, else `words`; `meanwhile` draws what is known already, also if it fails."""
     job = _job((cached.address(), *key), compute)
     if job.done.wait(_patience()):
         with st.container():  # as a fragment does, so that the answer stays in its place when the page runs again
-            _draw(job, draw)
+            _draw(job, draw, meanwhile)
     else:
-        st.fragment(_wait, run_every=_POLL)(job, key, compute, draw, words)
+        st.fragment(_wait, run_every=_POLL)(job, key, compute, draw, words, meanwhile)
 
 
 def forget() -> None:
@@ -107,7 +114,12 @@ def _job(key: Hashable, compute: Callable[[], Any]) -> _Job:
 
 
 def _wait(
-    job: _Job, key: tuple[Hashable, ...], compute: Callable[[], T], draw: Callable[[T], None], words: str
+    job: _Job,
+    key: tuple[Hashable, ...],
+    compute: Callable[[], T],
+    draw: Callable[[T], None],
+    words: str,
+    meanwhile: Callable[[], None] | None,
 ) -> None:
     """Drawn every moment until the answer is there; the page itself does not run."""
     job.asked = time.monotonic()
@@ -115,14 +127,19 @@ def _wait(
         job = _job((cached.address(), *key), compute)
     if job.done.is_set():
         _stop_polling()
-        _draw(job, draw)
-    else:
-        st.caption(f":material/hourglass_top: {words}")
+        _draw(job, draw, meanwhile)
+        return
+    if meanwhile is not None:
+        with frames.sentences():
+            meanwhile()
+    st.caption(f":material/hourglass_top: {words}")
 
 
-def _draw(job: _Job, draw: Callable[[Any], None]) -> None:
+def _draw(job: _Job, draw: Callable[[Any], None], meanwhile: Callable[[], None] | None) -> None:
     with frames.sentences():
         if job.error is not None:
+            if meanwhile is not None:
+                meanwhile()
             raise job.error
         draw(job.answer)
 

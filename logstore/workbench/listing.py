@@ -11,11 +11,12 @@ import streamlit as st
 
 from logstore import cursor
 from logstore.cursor import Kind, Position
-from logstore.records import Page, Selection, TimeFilter
+from logstore.records import Page, Selection
 from logstore.store import LogStore
-from logstore.workbench import cached, charts, empty, rows, tables, texts, times
+from logstore.workbench import cached, empty, rows, tables, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
+from logstore.workbench.histogram import chart
 from logstore.workbench.view import LIMITS
 
 _CURSORLESS = ("next", "prev", "open", "columns", "zone", "limit")
@@ -156,48 +157,3 @@ def _columns(frame: Frame, kind: Kind, without: Sequence[str]) -> None:
             on_change=lambda: frames.change(lambda view: view.but(columns=tuple(st.session_state["columns"]))),
             help="Empty means the usual ones.",
         )
-
-
-def chart(frame: Frame, kind: Kind, selection: Selection) -> None:
-    """The histogram of the whole range; a box drawn on it narrows the range."""
-    extent = cached.extent(kind)
-    if extent is None:
-        return
-    if selection.where is not None:
-        st.caption(
-            "No picture while a filter is set: the bars count whole selections, and not what a filter lets through."
-        )
-        return
-    window = times.window_of(selection.time, extent=extent, now=frame.now)
-    counted = selection.but(time=TimeFilter())
-    data = cached.histogram(kind, counted, window, frame.zone)
-    key = f"bars {kind} {frame.view.range} {window.lower if frame.view.range is None else ''} {frame.view.zone}"
-    st.plotly_chart(
-        charts.bars(data, zone=frame.zone, noun=f"{kind}s"),
-        key=key,
-        on_select=lambda: narrowed(key, frame),
-        selection_mode=("box",),
-        config=charts.CONFIG,
-    )
-    bar = times.span(data.attrs["width"])
-    words = f"All {kind}s of the range by outcome, {bar} a bar, times in {frame.zone_name}."
-    st.caption(f"{words} Drag across to narrow the range.")
-    archived_note(window)
-
-
-def archived_note(window: times.Window) -> None:
-    """Counts read PostgreSQL only: where months of the range are archived, say so rather than look like an outage."""
-    months = cached.archived(window)
-    if months:
-        st.caption(f"🧊 Not counted: {', '.join(months)}, which are archived. The list below has them, and so has SQL.")
-
-
-def narrowed(key: str, frame: Frame) -> None:
-    """Make the box that was drawn the range: its edges are texts without a zone, in the zone of the picture."""
-    state: Any = st.session_state.get(key) or {}
-    boxes = state.get("selection", {}).get("box", [])
-    if not boxes:
-        return
-    edges = sorted(datetime.fromisoformat(str(edge)).replace(tzinfo=frame.zone) for edge in boxes[0]["x"])
-    if edges[0] < edges[-1]:
-        frames.change(lambda view: view.over(None, TimeFilter(gte=edges[0], lt=edges[-1])))

@@ -1,179 +1,132 @@
-"""What is counted rather than listed: histograms, totals, rankings; in SQL, over the whole range, within a limit.
+"""What is counted rather than listed: histograms, totals, rankings; over the whole range and both tiers.
 
-Counting reads every record of its range, so it gets a few seconds and then says that the range is too broad. Pages ask
-for rows first and for counts after.
+Counts come from the store's metrics, and so from roll-ups wherever these know enough: then they cost the same however many
+records there are. What has to read the records is asked through `later`, within a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime, tzinfo
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, TypeVar
 
 import pandas
 import psycopg
-from sqlalchemy import (
-    ColumnElement,
-    DateTime,
-    Executable,
-    Interval,
-    Select,
-    and_,
-    case,
-    distinct,
-    func,
-    literal,
-    select,
-    text,
-)
+from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
-from logstore import segments
+from logstore import metrics, segments
 from logstore.cursor import Kind
-from logstore.errors import LogstoreError, Unimplemented
-from logstore.records import Page, Selection
+from logstore.metrics import Question, deadline, rollups
+from logstore.metrics.deadline import TooBroad
+from logstore.records import Page, Selection, TimeFilter
 from logstore.statements import statements
 from logstore.store import LogStore
-from logstore.tables import BY_KIND, attempts, events
 from logstore.tiers import Map, stretches
-from logstore.workbench import times
+from logstore.workbench import lasts
+from logstore.workbench.bars import Bars
 from logstore.workbench.times import Window
 
+__all__ = ["TooBroad", "count", "extent", "histogram", "look_up", "names", "outcomes", "quick", "ranking", "totals"]
+
 T = TypeVar("T")
-SECONDS = 5
+SECONDS = 5.0
 NAMES_MOST = 2000  # in a menu; longer ones are typed
 OUTCOMES: dict[Kind, tuple[str, ...]] = {
     "attempt": ("failed", "success"),  # as bars are stacked: what needs attention stands on the ground
-    "event": ("not delivered", "never attempted", "delivered"),
+    "event": ("published",),  # what became of them takes a look at their attempts: workbench/fates.py
 }
+_DAY = timedelta(days=1)
 
 
-class TooBroad(LogstoreError):
-    """A count that did not finish in its time."""
-
-
-def conditions(kind: Kind, selection: Selection, window: Window) -> list[ColumnElement[bool]]:
-    """The predicates of a selection over a window."""
-    if selection.where is not None:
-        raise Unimplemented("counts do not take a filter expression yet: clear it to see them")
-    columns = BY_KIND[kind].c
-    named: dict[str, Sequence[str]] = {
-        "tenant_id": selection.tenant_ids,
-        "id" if kind == "event" else "event_id": selection.event_ids,
-        "topic": selection.topics,
-    }
-    if kind == "attempt":
-        status = (selection.status,) if selection.status else ()
-        named |= {"destination_id": selection.destination_ids, "status": status}
-    found = [_any_of(columns[name], values) for name, values in named.items() if values]
-    return [*found, columns.time >= window.lower, columns.time < window.upper]
-
-
-def _any_of(column: Any, values: Sequence[str]) -> ColumnElement[bool]:
-    found = column == values[0] if len(values) == 1 else column.in_(values)
-    return cast("ColumnElement[bool]", found)
+def quick(kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> bool:
+    """Whether a histogram needs no look at the records but those at the edges of the window."""
+    asked = {"selection": selection, "granularity": Bars.of(window, zone).grain, "dimensions": _by(kind)}
+    question = Question.of(kind, window.lower, window.upper, **asked)  # type: ignore[arg-type]
+    short = window.span <= _DAY and selection.where is None
+    return short or rollups.serves(question) is not None
 
 
 def histogram(store: LogStore, kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
-    """Records per bar and outcome (`start`, `outcome`, `count`), with zeros where nothing happened.
-
-    The one place that counts over time, so that roll-ups can answer here.
-    """
-    width = times.bar_width(window.span)
-    origin = times.bar_origin(window.lower, width, zone)
-    start = func.date_bin(literal(width, Interval), BY_KIND[kind].c.time, literal(origin, DateTime(timezone=True)))
-    bars = _attempt_bars(selection, window, start) if kind == "attempt" else _event_bars(selection, window, start)
-    counted = {(row[0], row[1]): int(row[2]) for row in count(store, bars)}
-    starts = times.bar_starts(origin, window.upper, width)
-    rows = [(at, outcome, counted.get((at, outcome), 0)) for outcome in OUTCOMES[kind] for at in starts]
-    frame = pandas.DataFrame(rows, columns=["start", "outcome", "count"])
-    frame.attrs["width"] = width
+    """Records per bar and outcome; `attrs` carry the bars' width and warnings of what could not be read."""
+    bars = Bars.of(window, zone)
+    found = measured(store, kind, selection, window, dimensions=_by(kind), granularity=bars.grain)
+    counted: dict[tuple[datetime, str], int] = {}
+    for row in found:
+        if row["count"]:
+            key = (
+                bars.start(row["time"] if row["time"] >= bars.origin else bars.origin),
+                row.get("status", "published"),
+            )
+            counted[key] = counted.get(key, 0) + row["count"]
+    frame = bars.frame(counted, OUTCOMES[kind], window.upper)
+    frame.attrs["warnings"] = found.warnings
     return frame
 
 
-def _attempt_bars(selection: Selection, window: Window, start: Any) -> Select[Any]:
-    # Grouped by position: PostgreSQL takes the same parameters in two places for two different expressions.
-    bars = select(start, attempts.c.status, func.count()).where(*conditions("attempt", selection, window))
-    return bars.group_by(text("1"), text("2"))
+def _by(kind: Kind) -> tuple[str, ...]:
+    return ("status",) if kind == "attempt" else ()
 
 
-def _event_bars(selection: Selection, window: Window, start: Any) -> Select[Any]:
-    """Events by what became of them: every destination that was tried was reached, or not, or none was tried."""
-    keys = (attempts.c.tenant_id, attempts.c.event_id, attempts.c.event_time)
-    # An attempt follows its event: its own time prunes months, the event's time makes it exact.
-    tried = [attempts.c.time >= window.lower, attempts.c.event_time >= window.lower]
-    tried += [attempts.c.event_time < window.upper]
-    if selection.tenant_ids:
-        tried.append(_any_of(attempts.c.tenant_id, selection.tenant_ids))
-    if selection.event_ids:
-        tried.append(_any_of(attempts.c.event_id, selection.event_ids))
-    reached = func.bool_or(attempts.c.status == "success").label("reached")
-    each = select(*keys, reached).where(*tried).group_by(*keys, attempts.c.destination_id).subquery("each_destination")
-    names = (each.c.tenant_id, each.c.event_id, each.c.event_time)
-    fates = select(*names, func.bool_and(each.c.reached).label("everywhere")).group_by(*names).subquery("fates")
-    same = and_(
-        fates.c.tenant_id == events.c.tenant_id, fates.c.event_id == events.c.id, fates.c.event_time == events.c.time
-    )
-    missed, never, delivered = OUTCOMES["event"]
-    outcome = case((fates.c.event_id.is_(None), never), (fates.c.everywhere, delivered), else_=missed)
-    bars = select(start, outcome, func.count()).select_from(events.outerjoin(fates, same))
-    return bars.where(*conditions("event", selection, window)).group_by(text("1"), text("2"))
+def measured(store: LogStore, kind: Kind, selection: Selection, window: Window, **asked: Any) -> metrics.Metrics:
+    """The store's metrics over a window; a selection's own time is the window's matter."""
+    selection = selection.but(time=TimeFilter())
+    return metrics.measure(store.tiers, kind, window.lower, window.upper, selection=selection, **asked)
 
 
 def totals(store: LogStore, selection: Selection, window: Window) -> dict[str, int]:
-    """How many attempts, failed attempts, destinations and tenants of attempts, and events published, in a window."""
-    columns = attempts.c
-    tried = select(
-        func.count(),
-        func.count().filter(columns.status == "failed"),
-        func.count(distinct(columns.destination_id)),
-        func.count(distinct(columns.tenant_id)),
-    ).where(*conditions("attempt", selection, window))
-    published = select(func.count()).select_from(events)
-    published = published.where(*conditions("event", selection.but(status=None, destination_ids=()), window))
-    numbers = [*count(store, tried)[0], *count(store, published)[0]]
-    return dict(zip(("attempts", "failed", "destinations", "tenants", "events"), map(int, numbers), strict=True))
+    """How many attempts, failed attempts, and events published, in a window."""
+    tried = measured(store, "attempt", selection, window, measures=("count", "failed_count"))
+    published = measured(store, "event", selection.but(status=None, destination_ids=()), window)
+    attempts, failed = tried.rows[0] if tried.rows else (0, 0)
+    return {"attempts": attempts, "failed": failed, "events": published.rows[0][0] if published.rows else 0}
 
 
 def ranking(store: LogStore, selection: Selection, window: Window, *, by: str) -> pandas.DataFrame:
     """Tenants or destinations, most failures first: attempts, failures, their rate and codes, last success and failure.
 
-    `by` is a column or several, as `tenant_id` or `tenant_id,destination_id`.
+    `by` is a column or several, as `tenant_id` or `tenant_id,destination_id`, or `topic`.
     """
-    names = by.split(",")
-    keys = [attempts.c[name] for name in names]
-    columns = (attempts.c.status, func.coalesce(attempts.c.code, "no code").label("code"))
-    parts = select(*keys, *columns, func.count().label("attempts"), func.max(attempts.c.time).label("last"))
-    parts = parts.where(*conditions("attempt", selection, window)).group_by(*keys, attempts.c.status, attempts.c.code)
+    names = tuple(by.split(","))
     ranked: dict[tuple[str, ...], _Rank] = {}
-    for *key, status, code, tries, last in count(store, parts):
-        ranked.setdefault(tuple(key), _Rank()).add(status, code, tries, last)
+    for row in measured(store, "attempt", selection, window, dimensions=(*names, "status", "code")):
+        rank = ranked.setdefault(tuple(row[name] for name in names), _Rank())
+        rank.add(row["status"], row["code"] or "no code", row["count"])
+    if "tenant_id" in names:
+        for seen in lasts.seen(store, selection, window):
+            rank_of = ranked.get(tuple(getattr(seen, name) for name in names))
+            if rank_of is not None:
+                rank_of.saw(seen.status, seen.time)
     rows = [(*key, *rank.row()) for key, rank in ranked.items()]
-    order = sorted(rows, key=lambda row: (-row[len(names) + 1], -row[len(names)], row))
+    order = sorted(rows, key=lambda row: (-row[len(names) + 1], -row[len(names)], row[: len(names)]))
     return pandas.DataFrame(order, columns=[*names, *_RANKED])
 
 
 _RANKED = ("attempts", "failed", "rate", "codes", "last_success", "last_failure")
 
 
+@dataclass(slots=True)
 class _Rank:
     """What is known of one tenant or destination while its parts are added up."""
 
-    def __init__(self) -> None:
-        self.tries = {"success": 0, "failed": 0}
-        self.last: dict[str, datetime] = {}
-        self.codes: list[tuple[int, str]] = []
+    tries: dict[str, int] = field(default_factory=lambda: {"success": 0, "failed": 0})
+    last: dict[str, datetime] = field(default_factory=dict)
+    codes: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, status: str, code: str, tries: int, last: datetime) -> None:
+    def add(self, status: str, code: str, tries: int) -> None:
         self.tries[status] += tries
-        self.last[status] = max(last, self.last.get(status, last))
         if status == "failed":
             self.codes.append((tries, code))
 
+    def saw(self, status: str, time: datetime) -> None:
+        self.last[status] = max(time, self.last.get(status, time))
+
     def row(self) -> tuple[Any, ...]:
-        attempts_, failed = sum(self.tries.values()), self.tries["failed"]
+        attempts, failed = sum(self.tries.values()), self.tries["failed"]
         codes = ", ".join(f"{code} × {tries}" for tries, code in sorted(self.codes, reverse=True))
-        return attempts_, failed, failed / attempts_, codes, self.last.get("success"), self.last.get("failed")
+        rate = failed / attempts if attempts else 0.0
+        return attempts, failed, rate, codes, self.last.get("success"), self.last.get("failed")
 
 
 def names(store: LogStore, what: str, **values: Any) -> list[str]:
@@ -193,15 +146,13 @@ def outcomes(store: LogStore, page: Page[Any]) -> dict[tuple[str, str], list[boo
 
     def read(connection: psycopg.Connection[Any], known: Map) -> list[Any]:
         rows = connection.execute(statements("postgres", "workbench")["outcomes_of_events"], {"events": ids}).fetchall()
-        cold = [month for stretch in stretches(known.states, "attempts") for month in stretch.months]
+        months = [month for stretch in stretches(known.states, "attempts") for month in stretch.months]
         oldest = min(event.time for event in page)
-        for segment in known.listed("attempts", cold):
+        for segment in known.listed("attempts", months):
             if segment.state == "sealed" and segment.max_time and segment.max_time >= oldest:  # attempts follow events
-                path = str(segment.path(store.settings.archive))
+                asked = [str(segment.path(store.settings.archive)), ids]
                 rows += (
-                    segments.engine()
-                    .execute(statements("duckdb", "workbench")["outcomes_of_events"], [path, ids])
-                    .fetchall()
+                    segments.engine().execute(statements("duckdb", "workbench")["outcomes_of_events"], asked).fetchall()
                 )
         return rows
 
@@ -217,21 +168,25 @@ def outcomes(store: LogStore, page: Page[Any]) -> dict[tuple[str, str], list[boo
 def look_up(store: LogStore, name: str, **values: Any) -> list[Any]:
     """The rows of a static statement."""
     statement = statements("postgres", "workbench")[name]
-
-    def read(connection: Any) -> list[Any]:
-        return list(connection.connection.driver_connection.execute(statement, values).fetchall())
-
-    return _read(store, read)
+    return _read(store, lambda connection: list(_driver(connection).execute(statement, values).fetchall()))
 
 
 def count(store: LogStore, statement: Executable) -> list[Any]:
-    """The rows of a statement that reads a whole range; TooBroad when that takes too long."""
+    """The rows of a statement that may read a whole range; TooBroad when that takes too long."""
 
     def read(connection: Any) -> list[Any]:
-        connection.execute(text(f"SET LOCAL statement_timeout = '{SECONDS}s'"))
-        return [tuple(row) for row in connection.execute(statement)]
+        with deadline.limited(_driver(connection)):
+            return [tuple(row) for row in connection.execute(statement)]
 
-    return _read(store, read)
+    if deadline.left() is not None:
+        return _read(store, read)
+    with deadline.within(SECONDS):
+        return _read(store, read)
+
+
+def _driver(connection: Any) -> psycopg.Connection[Any]:
+    found: psycopg.Connection[Any] = connection.connection.driver_connection
+    return found
 
 
 def _read(store: LogStore, read: Callable[[Any], T]) -> T:
@@ -240,11 +195,10 @@ def _read(store: LogStore, read: Callable[[Any], T]) -> T:
         try:
             with store.database.engine.begin() as connection:
                 return read(connection)
-        except (DBAPIError, psycopg.Error) as error:
+        except (DBAPIError, psycopg.OperationalError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            if isinstance(cause, psycopg.errors.QueryCanceled):
-                raise TooBroad(f"Too broad to count within {SECONDS} s: narrow the time or choose a tenant.") from error
-            if last or not isinstance(cause, psycopg.OperationalError):
+            dead = isinstance(cause, psycopg.OperationalError) and not isinstance(cause, psycopg.errors.QueryCanceled)
+            if last or not dead:
                 raise
             store.database.engine.dispose()
     raise AssertionError("unreachable")

@@ -1,17 +1,18 @@
-"""The overview: how much happened, how much of it failed, where, and what to look at next."""
+"""The overview: how much happened, how much of it failed, where, why, and what to look at next."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pandas
 import streamlit as st
 
 from logstore.records import Selection
-from logstore.workbench import cached, rankings, rows, times
+from logstore.workbench import breakdowns, cached, health_badges, histogram, rankings, rows, times
 from logstore.workbench import frame as frames
 from logstore.workbench.destinations_page import window_of
 from logstore.workbench.frame import Frame
-from logstore.workbench.listing import chart
 from logstore.workbench.times import Window
 from logstore.workbench.view import grouped
 
@@ -19,7 +20,9 @@ _SHOWN = 8
 
 
 def page(frame: Frame) -> None:
-    """Counts, the histogram, what fails, and the newest failures."""
+    """Counts, the histogram, what fails and why, topics, latencies, and the newest failures."""
+    with frames.sentences():
+        health_badges.badges()
     if cached.extent("attempt") is None and cached.extent("event") is None:
         st.info("The log is empty. Load the sample data, or your own files, then reload this page:", icon="📭")
         st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
@@ -28,29 +31,50 @@ def page(frame: Frame) -> None:
     with frames.sentences():
         _numbers(frame, window)
     with frames.sentences():
-        chart(frame, "attempt", frame.view.asked(frame.now))
+        histogram.chart(frame, "attempt", frame.view.asked(frame.now))
     with frames.sentences():
         _failing(frame, window)
+    with frames.sentences():
+        breakdowns.failures_of(frame, window)
+    left, right = st.columns([3, 2], gap="medium")
+    with left, frames.sentences():
+        breakdowns.topics(frame, window)
+    with right, frames.sentences():
+        breakdowns.latencies(window)
     with frames.sentences():
         _newest(frame)
 
 
 def _numbers(frame: Frame, window: Window) -> None:
     counted = cached.totals(Selection(), window)
+    ranked = cached.ranking(Selection(), window, by="tenant_id,destination_id")
     tried, failed = counted["attempts"], counted["failed"]
-    fates = cached.histogram("event", Selection(), window, frame.zone).groupby("outcome")["count"].sum()
-    missed, never = int(fates["not delivered"]), int(fates["never attempted"])
     succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
-    numbers = {
-        "Events published": (f"{counted['events']:,}", None),
-        "Attempts": (f"{tried:,}", f"to {counted['destinations']:,} destinations of {counted['tenants']:,} tenants"),
-        "Attempts that succeeded": (succeeded, f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed"),
-        "Events not delivered": (f"{missed:,}", "of this range, with a destination that no attempt has reached so far"),
-        "Events never attempted": (f"{never:,}", "of this range, that no destination took"),
-    }
+    to = f"to {len(ranked):,} destinations of {ranked['tenant_id'].nunique():,} tenants"
     with st.container(horizontal=True, gap="small"):
-        for label, (number, help_) in numbers.items():
-            st.metric(label, number, border=True, help=help_, width=207)
+        _number("Events published", f"{counted['events']:,}", None)
+        _number("Attempts", f"{tried:,}", to)
+        _number("Attempts that succeeded", succeeded, f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed")
+        with st.container(width=430):
+            histogram.event_fates(frame, Selection(), window, _fates, meanwhile=lambda: _undelivered(("…", "…")))
+
+
+def _fates(found: pandas.DataFrame) -> None:
+    numbers = found.groupby("outcome")["count"].sum()
+    _undelivered([f"{int(numbers[fate]):,}" for fate in ("not delivered", "never attempted")])
+    histogram.unread(found.attrs["warnings"])
+
+
+def _undelivered(numbers: Sequence[str]) -> None:
+    missed, never = numbers
+    with st.container(horizontal=True, gap="small"):
+        reached = "of this range, with a destination that no attempt has reached so far"
+        _number("Events not delivered", missed, reached)
+        _number("Events never attempted", never, "of this range, that no destination took")
+
+
+def _number(label: str, number: str, help_: str | None) -> None:
+    st.metric(label, number, border=True, help=help_, width=207)
 
 
 def _failing(frame: Frame, window: Window) -> None:

@@ -35,3 +35,52 @@ FROM attempts
 SELECT event_id, tenant_id, destination_id, bool_or(status = 'success')
 FROM attempts WHERE event_id = ANY(%(events)s)
 GROUP BY event_id, tenant_id, destination_id
+
+-- name: last_attempts
+-- Per destination and outcome: the two newest days that the roll-up has it on, and the newest attempt that PostgreSQL has of
+-- those days inside the window.
+WITH rolled AS (
+    SELECT time, tenant_id, destination_id, topic, status, records FROM attempts_daily
+    UNION ALL
+    SELECT time, tenant_id, destination_id, topic, status, records FROM attempts_deltas WHERE daily
+), known AS (
+    SELECT time, tenant_id, destination_id, status FROM rolled
+    WHERE time >= %(first)s AND time < %(upper)s
+      AND (%(tenants)s::text[] IS NULL OR tenant_id = ANY(%(tenants)s::text[]))
+      AND (%(destinations)s::text[] IS NULL OR destination_id = ANY(%(destinations)s::text[]))
+      AND (%(topics)s::text[] IS NULL OR topic = ANY(%(topics)s::text[]))
+    GROUP BY 1, 2, 3, 4 HAVING sum(records) > 0
+), newest AS (
+    SELECT tenant_id, destination_id, status, (array_agg(time ORDER BY time DESC))[1:2] AS days
+    FROM known GROUP BY 1, 2, 3
+)
+SELECT n.tenant_id, n.destination_id, n.status, n.days, (
+    SELECT max(found.time) FROM unnest(n.days) AS day(start) CROSS JOIN LATERAL (
+        SELECT a.time FROM attempts a
+        WHERE a.tenant_id = n.tenant_id AND a.destination_id = n.destination_id AND a.status = n.status
+          AND a.time >= greatest(day.start, %(lower)s) AND a.time < least(day.start + interval '1 day', %(upper)s)
+          AND (%(topics)s::text[] IS NULL OR a.topic = ANY(%(topics)s::text[]))
+        ORDER BY a.time DESC LIMIT 1) AS found)
+FROM newest n
+
+-- name: tried_events
+-- Per event of an interval and destination that was tried: was it reached? An attempt follows its event, so its own time
+-- prunes months, and the event's makes it exact.
+SELECT tenant_id, event_id, (extract(epoch FROM event_time) * 1000000)::bigint, destination_id, bool_or(status = 'success')
+FROM attempts
+WHERE time >= %(lower)s AND event_time >= %(lower)s AND event_time < %(upper)s
+  AND (%(tenants)s::text[] IS NULL OR tenant_id = ANY(%(tenants)s::text[]))
+GROUP BY 1, 2, 3, 4
+
+-- name: failure_groups
+-- Failed attempts of an interval by destination, code and what the answer says; where that stands is a guess, the first of
+-- these wins, and logstore/workbench/deliveries.py reads on from there.
+SELECT floor(extract(epoch FROM time - %(origin)s) / %(width)s)::int, tenant_id, destination_id, code,
+       left(coalesce(nullif(response_data->>'error', ''), nullif(response_data->>'message', ''),
+                     nullif(response_data->>'detail', ''), nullif(response_data->>'body', ''),
+                     CASE WHEN jsonb_typeof(response_data) <> 'object' THEN response_data #>> '{}' END), 1000),
+       count(*), min(time), max(time)
+FROM attempts
+WHERE status = 'failed' AND time >= %(lower)s AND time < %(upper)s
+GROUP BY 1, 2, 3, 4, 5
+ORDER BY 6 DESC LIMIT %(most)s
