@@ -86,14 +86,15 @@ def show(given: argparse.Namespace, document: Any, text: str) -> None:
 
 def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     """Rows in aligned columns; control characters in hostile text are shown, not obeyed."""
-    cells = [[_printable(cell) for cell in row] for row in (head, *rows)]
+    cells = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
     )
 
 
-def _printable(cell: Any) -> str:
+def printable(cell: Any) -> str:
+    """A text for a terminal: control characters are shown, not obeyed."""
     text = "" if cell is None else str(cell)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 

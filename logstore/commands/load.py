@@ -1,17 +1,19 @@
-"""load, loads, dead-letters, demo: how data gets in, and what could not."""
+"""load, watch, loads, dead-letters, demo: how data gets in, and what could not."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import logstore
 from logstore import loads
-from logstore.commands import Subparsers, command, show, table
+from logstore.commands import Subparsers, command, printable, show, table
 from logstore.errors import LoadError
 from logstore.records import rfc3339
 from logstore.store import LogStore
@@ -19,6 +21,8 @@ from logstore.store import LogStore
 _LOAD = """  python -m logstore load events.jsonl attempts.jsonl.gz      files: JSON lines, also packed, or Parquet
   python -m logstore load /data/2026-08                      a folder: every such file in it
   python -m logstore load events.jsonl --force               a file that was loaded before; nothing doubles"""
+_WATCH = """  python -m logstore watch /data/inbox             load what appears there, until Ctrl-C
+  python -m logstore watch /data/inbox --once      what is there now, for cron"""
 _LETTERS = """  python -m logstore dead-letters list --reason naive_time
   python -m logstore dead-letters show 17
   python -m logstore dead-letters requeue 17 --text '{"id": "evt_1", …}'
@@ -32,6 +36,9 @@ def add(commands: Subparsers) -> None:
     parser = command(commands, "load", _load, help="load files or folders through Spark, exactly once", examples=_LOAD)
     parser.add_argument("paths", nargs="+", metavar="PATH", type=Path)
     parser.add_argument("--force", action="store_true", help="also files that were loaded before")
+    parser = command(commands, "watch", _watch, help="load what appears in a folder, each file once", examples=_WATCH)
+    parser.add_argument("inbox", metavar="INBOX", type=Path, help="names that end in .part or .tmp are left alone")
+    parser.add_argument("--once", action="store_true", help="load what is there and end")
     parser = command(commands, "loads", _loads, help="what was loaded, and what is being loaded")
     parser.add_argument("--limit", type=int, default=20)
     parser = command(commands, "demo", _demo, help="make realistic sample data and load it", examples=_DEMO)
@@ -90,6 +97,45 @@ def _report_text(report: Any) -> str:
         if done.dead:
             said.append(f"see what is wrong with them: python -m logstore dead-letters list --load {done.id}")
     return "\n".join(said)
+
+
+def _watch(given: argparse.Namespace) -> int:
+    from logstore.pipeline import watch  # imports Spark
+
+    total = watch.Pass()
+    with logstore.open(role="operator") as store:
+        folder = watch.Watch(store, given.inbox, bar=False if given.json else None)
+        try:
+            for number in itertools.count():
+                done = folder.look()
+                _tell(done, given, file=sys.stderr if given.json else sys.stdout)
+                total.add(done)
+                # What was just written has one more chance to be finished.
+                if given.once and (number > 0 or not done.waiting):
+                    break
+                time.sleep(watch.SETTLE)
+        except KeyboardInterrupt:
+            print("stopped; what was loaded is loaded, a load that was under way left nothing", file=sys.stderr)
+    documents = [{"id": x.id, "rows_read": x.rows_read, "inserted": x.inserted, "dead": x.dead} for x in total.loaded]
+    document = {"loads": documents, "known": total.known, "failed": total.failed, "waiting": total.waiting}
+    if given.json:
+        show(given, document, "")
+    return 1 if given.once and total.failed else 0
+
+
+def _tell(done: Any, given: argparse.Namespace, file: TextIO) -> None:
+    """One pass, if it did anything, in a few lines."""
+    for load in done.loaded:
+        names = ", ".join(printable(Path(source["path"]).name) for source in load.sources[:3])
+        more = f" and {len(load.sources) - 3} more" if len(load.sources) > 3 else ""
+        counts = f"{load.inserted:,} inserted, {load.updated:,} updated, {load.skipped:,} skipped, {load.dead:,} dead"
+        print(f"load {load.id}: {names}{more}: {counts}", file=file, flush=True)
+    if done.known:
+        print(f"{len(done.known)} files were loaded before", file=file, flush=True)
+    for path, error in done.failed.items():
+        print(f"not loaded: {printable(path)}: {printable(error)}", file=file, flush=True)
+    if given.once and done.waiting:
+        print(f"{len(done.waiting)} files are still being written", file=file, flush=True)
 
 
 def _loads(given: argparse.Namespace) -> None:

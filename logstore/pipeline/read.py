@@ -70,7 +70,7 @@ def sources(paths: Iterable[str | Path]) -> list[Source]:
     for given in paths:
         path = Path(given).expanduser().absolute()
         if path.is_dir():
-            found |= {str(p): FORMATS[p.suffix] for p in sorted(path.rglob("*")) if _is_source(p)}
+            found |= {str(p): FORMATS[p.suffix] for p in sorted(path.rglob("*")) if is_source(p)}
         elif not path.exists():
             raise LoadError(f"there is no {path}: check the path")
         elif path.suffix in FORMATS:
@@ -87,7 +87,8 @@ def sources(paths: Iterable[str | Path]) -> list[Source]:
     ]
 
 
-def _is_source(path: Path) -> bool:
+def is_source(path: Path) -> bool:
+    """A file that a folder offers: of a known kind, and not hidden or half-written by its name."""
     return path.suffix in FORMATS and not path.name.startswith((".", "_")) and path.is_file()
 
 
