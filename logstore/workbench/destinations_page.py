@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas
 import streamlit as st
 
 from logstore.records import Selection
-from logstore.workbench import cached, details, measures, rankings, times
+from logstore.workbench import cached, charts, destination_health, details, measures, rankings, times
 from logstore.workbench import frame as frames
+from logstore.workbench.code_bars import code_bars
 from logstore.workbench.filters import filters
 from logstore.workbench.frame import Frame
+from logstore.workbench.later import later
 from logstore.workbench.listing import listing
 from logstore.workbench.times import Window
 from logstore.workbench.view import View
@@ -85,24 +88,32 @@ def _trail(frame: Frame) -> None:
 
 def _tenants(frame: Frame, window: Window) -> None:
     st.subheader("Tenants, most failed attempts first", anchor=False)
-    ranked = cached.ranking(Selection(), window, by="tenant_id")
-    if ranked.empty:
-        _quiet(frame)
-        return
-    rankings.ranking(frame, ranked, key="tenants", follow=_into_tenant)
+    _ranking(frame, Selection(), window, by="tenant_id", key="tenants", follow=_into_tenant)
     st.subheader("Destinations of all tenants, most failed attempts first", anchor=False)
-    every = cached.ranking(Selection(), window, by="tenant_id,destination_id").head(100)
-    rankings.ranking(frame, every, key="destinations", follow=_into_destination)
+    _ranking(frame, Selection(), window, by="tenant_id,destination_id", key="destinations", follow=_into_destination)
 
 
 def _tenant(frame: Frame, window: Window) -> None:
     selection = Selection(tenant_ids=frame.view.selection.tenant_ids)
-    ranked = cached.ranking(selection, window, by="tenant_id,destination_id")
-    if ranked.empty:
-        _quiet(frame)
-        return
     st.subheader("Destinations, most failed attempts first", anchor=False)
-    rankings.ranking(frame, ranked, key="of tenant", follow=_into_destination)
+    _ranking(frame, selection, window, by="tenant_id,destination_id", key="of tenant", follow=_into_destination)
+
+
+def _ranking(frame: Frame, selection: Selection, window: Window, *, by: str, key: str, follow: Any) -> None:
+    store = cached.store()
+
+    def draw(found: destination_health.Ranked) -> None:
+        if found.rows.empty:
+            _quiet(key)
+            return
+        rows = found.rows.head(destination_health.TRENDS_MOST) if selection == Selection() else found.rows
+        rankings.ranking(frame, rows, key=key, follow=follow, trends=found.trends, width=found.width)
+        if len(rows) < len(found.rows):
+            st.caption(f"The first {len(rows)} of {len(found.rows):,}; choose a tenant to see all of its destinations.")
+
+    asked = ("ranking", by, tuple(selection.to_query()), window)
+    compute = lambda: destination_health.ranked(store, selection, window, by=by)  # noqa: E731 - an argument
+    later(asked, compute, draw, words="Ranking…")
 
 
 def _into_tenant(row: pandas.Series[Any]) -> None:
@@ -116,35 +127,63 @@ def _into_destination(row: pandas.Series[Any]) -> None:
     st.rerun()
 
 
-def _quiet(frame: Frame) -> None:
+def _quiet(key: str) -> None:
     extent = cached.extent("attempt")
     if extent is None:
         st.info("There are no attempts in the log yet. Load some: `python -m logstore demo`.", icon="📭")
         return
     st.info("No attempts in this range.", icon="📭")
-    st.button("Show all time", on_click=frames.change, args=(lambda view: view.over("all"),), type="primary")
+    act = lambda view: view.over("all")  # noqa: E731 - a callback's argument
+    st.button("Show all time", on_click=frames.change, args=(act,), type="primary", key=f"all time {key}")
 
 
 def _destination(frame: Frame, window: Window) -> None:
     """One destination: how it does in the range, when it last answered, and its attempts page by page."""
     (tenant_id,), (destination_id,) = frame.view.selection.tenant_ids, frame.view.selection.destination_ids
-    where = Selection(tenant_ids=(tenant_id,), destination_ids=(destination_id,))
-    ranked = cached.ranking(where, window, by="tenant_id,destination_id")
-    reached = Selection(tenant_ids=(tenant_id,), destination_ids=(destination_id,), status="success")
-    last = cached.store().list_attempt(reached, limit=1).data
-    last_success = f"{times.ago(last[0].time, frame.now)} ({frame.show(last[0].time)})" if last else "never"
-    if ranked.empty:
-        details.facts({"attempts in the range": "none", "last success": last_success})
-    else:
-        row = ranked.iloc[0]
-        details.facts(
-            {
-                "attempts in the range": f"{row['attempts']:,}",
-                "failed attempts": f"{row['failed']:,}",
-                "error rate": f"{row['rate']:.1%}",
-                "codes of failures": row["codes"] or "none",
-                "last success": last_success,
-            }
-        )
+    where, store = Selection(tenant_ids=(tenant_id,), destination_ids=(destination_id,)), cached.store()
+    later(
+        ("health", tenant_id, destination_id, window),
+        lambda: destination_health.health(store, where, window),
+        lambda found: _health(frame, found),
+        words="Measuring how it does…",
+    )
+    later(
+        ("codes", tenant_id, destination_id, window),
+        lambda: destination_health.codes(store, where, window),
+        lambda found: _codes(frame, found),
+        words="Counting its codes…",
+    )
     filters(frame, ("topics", "event_ids", "status"))
     listing(frame, "attempt", without=("tenant", "destination"))
+
+
+def _health(frame: Frame, found: destination_health.Health) -> None:
+    row = found.row
+    known = {"attempts in the range": "none"}
+    if row is not None:
+        known = {
+            "attempts in the range": f"{row['attempts']:,}",
+            "failed attempts": f"{row['failed']:,}",
+            "error rate": f"{row['rate']:.1%}",
+            "codes of failures": row["codes"] or "none",
+        }
+    half, most, nearly_all = (
+        "unknown" if seconds is None else times.span(timedelta(seconds=seconds)) for seconds in found.percentiles
+    )
+    if found.successes:
+        known[f"time to success of {found.successes:,} attempts"] = f"p50 {half} · p95 {most} · p99 {nearly_all}"
+    known["last success"] = _when(frame, found.last_success)
+    known["last failure"] = _when(frame, found.last_failure)
+    details.facts(known)
+
+
+def _when(frame: Frame, time: datetime | None) -> str:
+    return "never" if time is None else f"{times.ago(time, frame.now)} ({frame.show(time)})"
+
+
+def _codes(frame: Frame, found: pandas.DataFrame) -> None:
+    if found.empty or not found["count"].sum():
+        st.caption("No attempt failed in this range.")
+        return
+    st.plotly_chart(code_bars(found, zone=frame.zone), key="codes", config=charts.CONFIG)
+    st.caption(f"Failed attempts by code, {rankings.in_words(found.attrs['width'])} a bar (UTC).")

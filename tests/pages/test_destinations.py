@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.pages.conftest import Show, param, rows, said
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import logstore
+from logstore import Attempt, Selection, archive, partitions
+from logstore.workbench import destination_health
+from logstore.workbench.code_bars import code_bars
+from logstore.workbench.times import Window
+from tests.pages.conftest import Show, param, rows, said, small_log
+from tests.records_of import event
 
 
 def test_tenants_are_ranked_by_failed_attempts(show: Show) -> None:
@@ -40,3 +50,84 @@ def test_a_destination_without_its_tenant_asks_whose(show: Show) -> None:
     next(button for button in app.button if button.label == "globex").click().run()
     assert param(app, "tenant_ids") == ["globex"]
     assert "No attempt ever went to this destination" in said(show("Destinations", destination_ids="nowhere"))
+
+
+def test_a_ranking_draws_the_error_rate_of_every_row_over_time(show: Show) -> None:
+    for page in (show("Destinations", tenant_ids="acme"), show("Destinations", tenant_ids="acme", range="24h")):
+        worst, best = rows(page, 0)
+        assert max(worst["trend"]) == 1.0 and set(best["trend"]) == {0.0}
+    assert len(rows(show("Destinations"), 0)[0]["trend"]) > 7, "tenants are counted by the hour"
+
+
+def test_a_destination_says_how_soon_it_takes_events_and_how_it_fails(show: Show) -> None:
+    app = show("Destinations", tenant_ids="globex", destination_ids="d-late")
+    words = said(app)
+    assert "time to success of 54 attempts" in words and "p50 2 s · p95 2 s · p99 2 s" in words
+    assert "last failure" in words and "Failed attempts by code" in words
+    assert "No attempt failed" in said(show("Destinations", tenant_ids="acme", destination_ids="d-good"))
+
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+WINDOW = Window(NOW - timedelta(days=30), NOW)
+
+
+@pytest.fixture
+def both_tiers(store: logstore.LogStore) -> logstore.LogStore:
+    """The small log around the end of February, whose part of March stays in PostgreSQL."""
+    store.insert_many(*small_log(datetime(2026, 3, 1, 10, tzinfo=UTC)))
+    for table in ("attempts_2026_02", "events_2026_02"):
+        archive.export(store, table)
+        archive.flip(store, table)
+        partitions.detach(store.database, table)
+    return store
+
+
+def test_health_and_codes_count_the_archive_too(both_tiers: logstore.LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logstore.workbench import cached, measures
+
+    rank = lambda selection, window, by: measures.ranking(both_tiers, selection, window, by=by)  # noqa: E731
+    monkeypatch.setattr(cached, "ranking", rank)
+    late = Selection(tenant_ids=("globex",), destination_ids=("d-late",))
+    found = destination_health.health(both_tiers, late, WINDOW)
+    assert (found.successes, found.percentiles) == (54, (2.0, 2.0, 2.0))
+    assert found.last_success is not None and found.last_success.month == 3
+    nothing = destination_health.health(both_tiers, late.but(destination_ids=("nobody",)), WINDOW)
+    assert (nothing.row, nothing.successes, nothing.last_failure) == (None, 0, None)
+    counted = destination_health.codes(both_tiers, late, WINDOW)
+    assert list(counted["code"].unique()) == ["timeout"] and counted["count"].sum() == 54
+    assert counted.groupby("start")["count"].sum().gt(0).sum() == 2, "days of both tiers"
+    lines = destination_health.rates(
+        both_tiers, Selection(), WINDOW, ["tenant_id"], destination_health.granularity(WINDOW.span, finest="1h")
+    )
+    assert {key: max(rate or 0 for rate in line) for key, line in lines.items()} == {("acme",): 0.5, ("globex",): 0.5}
+
+
+def test_rare_codes_are_drawn_together_and_hostile_ones_as_text(store: logstore.LogStore) -> None:
+    codes = ["<b>x</b>"] * 9 + [None] * 8 + [str(500 + n) for n in range(7)]
+    of = event(time=NOW - timedelta(days=1))
+    store.insert_many(
+        [of],
+        [
+            Attempt.of(
+                of, id=f"a{n}", destination_id="d", status="failed", time=of.time + timedelta(seconds=n), code=code
+            )
+            for n, code in enumerate(codes)
+        ],
+    )
+    where = Selection(tenant_ids=(of.tenant_id,), destination_ids=("d",))
+    found = destination_health.codes(store, where, Window(NOW - timedelta(days=2), NOW))
+    assert list(found["code"].unique()[:2]) == ["<b>x</b>", "no code"]
+    assert found.groupby("code", observed=True)["count"].sum()[destination_health.OTHER] == 3
+    figure = code_bars(found, zone=UTC)
+    assert figure.data[0].name == "&lt;b&gt;x&lt;/b&gt;" and figure.data[-1].name == "other codes"
+
+
+@pytest.mark.parametrize(
+    ("span", "finest", "expected"),
+    [(1 / 24, "1m", "5m"), (1, "1m", "1h"), (7, "1h", "6h"), (7, "1d", "1d"), (90, "1d", "2d"), (4000, "1d", "3M")],
+)
+def test_a_line_has_few_points_and_no_finer_ones_than_roll_ups_have(span: float, finest: str, expected: str) -> None:
+    width = destination_health.granularity(timedelta(days=span), finest=finest)
+    assert str(width) == expected
+    window = destination_health.whole(Window(NOW - timedelta(days=span), NOW), width)
+    assert window.lower <= NOW - timedelta(days=span) and window.upper >= NOW
