@@ -10,7 +10,7 @@ from logstore.maintenance.applying import apply, archive_now, purge, undo
 from logstore.maintenance.checkup import Finding, Health, health
 from logstore.maintenance.locks import Patience
 from logstore.maintenance.planning import plan
-from logstore.maintenance.runs import Entry, Run, log, working
+from logstore.maintenance.runs import Entry, Run, ever_ended, log, working
 from logstore.maintenance.steps import Plan, Step
 from logstore.maintenance.survey import policies, set_policy
 
@@ -24,6 +24,7 @@ __all__ = [
     "Step",
     "apply",
     "archive_now",
+    "ever_ended",
     "health",
     "log",
     "plan",

@@ -134,6 +134,13 @@ def log(store: LogStore, *, limit: int = 50, run: uuid.UUID | None = None) -> li
         return recent(connection, limit=limit, run=run)
 
 
+def ever_ended(store: LogStore) -> bool:
+    """Whether any run, of whomever, has come to its end."""
+    with store.database.connection(autocommit=True) as connection:
+        row = connection.execute(statements("postgres", "maintenance")["ever_ended"]).fetchone()
+    return row == (True,)
+
+
 def working(store: LogStore) -> list[Entry] | None:
     """The steps so far of the run that is at work, newest first; None when nobody works, none at all before the first."""
     with store.database.connection(autocommit=True) as connection:

@@ -30,10 +30,11 @@ class Look:
     meaning: str
     colour: str
     pattern: str
+    ink: str = "#ffffff"  # of the words on it
 
 
 LOOKS = {
-    "ahead": Look("🔜", "made ahead", "empty, made before it is needed", "#9cc9b5", "."),
+    "ahead": Look("🔜", "made ahead", "empty, made before it is needed", "#a9d3c1", ".", "#1b2333"),
     "open": Look("🟢", "open", "in PostgreSQL, writable", "#2f9e77", ""),
     "closed": Look("🔒", "closed", "in PostgreSQL, read-only", "#c98a1b", "|"),
     "sealed": Look("📦", "sealed", "served from the archive; its table is still attached", "#3d7ecf", "\\"),
@@ -41,7 +42,7 @@ LOOKS = {
         "↩️", "detached", "served from the archive; its table waits outside the log for undo", "#7a6bd0", "/"
     ),
     "purged": Look("🗄️", "purged", "served from the archive; its table is gone", "#6b7a90", "-"),
-    "gone": Look("🕳️", "nothing left", "neither a table nor segments are left of it", "#b9c0cc", "+"),
+    "gone": Look("🕳️", "nothing left", "neither a table nor segments are left of it", "#b9c0cc", "+", "#1b2333"),
     "quarantined": Look("☣️", "quarantined", "some of its segments cannot be trusted", "#dc5349", "x"),
     "hidden": Look("⚠️", "hidden", "its table was taken out of the log by hand: its rows are nowhere", "#dc5349", "+"),
     "pending": Look("⏸️", "detach pending", "a detach was interrupted; the next plan finalises it", "#d97a1f", "+"),
@@ -122,7 +123,7 @@ def table(frame: Frame, found: Sequence[Standing]) -> None:
         pandas.DataFrame([_row(frame, one) for one in found]),
         key=key,
         hide_index=True,
-        height="content" if len(found) <= 10 else 390,
+        height="content" if len(found) <= 14 else 450,
         column_config=_CONFIG,
         on_select=lambda: _chosen(key, found),
         selection_mode="single-row",

@@ -35,7 +35,7 @@ def picture(found: Sequence[Standing], *, now: datetime, zone: tzinfo) -> Any:
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"color": "#ffffff"},
+            textfont={"color": look.ink},
             hovertext=[_said(one) for one in own],
             hovertemplate="%{hovertext}<extra></extra>",
             marker={

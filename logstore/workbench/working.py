@@ -115,8 +115,8 @@ def _ended(child: Child) -> None:
 def said(about: Sequence[str], answer: Any) -> tuple[bool, str]:
     """The outcome of a command in a sentence, and whether it is a good one."""
     action, name = about[0], about[-1]
-    if action == "undo" or action == "restore":
-        return True, f"{name} is in PostgreSQL again, and open."
+    if action in ("undo", "restore"):
+        return True, f"{name} is in PostgreSQL again, and open. A plan archives it again when its policy says so."
     if action == "purge":
         return True, f"The table of {name} is gone; its segments serve it."
     if action == "verify":
@@ -135,7 +135,7 @@ def outcome(steps: Sequence[dict[str, Any]]) -> str:
         found.setdefault(step["action"], []).append(step["partition"])
     count = len(steps)
     parts = [
-        f"{some(found[action])} {words}"
+        f"{some(found[action]) if action != 'premake' else len(found[action])} {words}"
         for action, words in _WORDS.items()
         if action in found and not (action == "detach" and "flip" in found)
     ]
@@ -145,11 +145,11 @@ def outcome(steps: Sequence[dict[str, Any]]) -> str:
 _WORDS = {
     "attach": "put back into the log",
     "finalise": "detached to the end",
-    "premake": "made ahead",
     "flip": "served from the archive now, undo is possible",
     "detach": "taken out of PostgreSQL's log",
     "purge": "purged, only segments are left",
     "remove": "removed for good",
+    "premake": "months made ahead",
 }
 
 

@@ -74,5 +74,8 @@ SELECT * FROM (
     ORDER BY run, step, id DESC
 ) last ORDER BY id DESC LIMIT %(limit)s
 
+-- name: ever_ended
+SELECT EXISTS (SELECT FROM maintenance_runs WHERE result = 'done' AND step = steps)
+
 -- name: open_letters
 SELECT count(*), min(first_seen) FROM dead_letters WHERE state = 'open'

@@ -50,7 +50,7 @@ def test_a_plan_is_read_and_applied_and_a_month_taken_back(
             click_cell(page, old, x=16, row=position, table=1)
             page.wait_for_url(f"**partition={old}**")
             page.get_by_role("button", name="Undo: take it back into PostgreSQL").click()
-            expect(page.get_by_text(f"{old} is in PostgreSQL again, and open.")).to_be_visible()
+            expect(page.get_by_text(f"{old} is in PostgreSQL again, and open")).to_be_visible()
             wait_for(page, lambda: any(old in row and "open" in "".join(row) for row in _listed(page)), "an open month")
             assert [entry.action for entry in maintenance.log(store, limit=2)] == ["undo", "fold"]
         found = store.list_attempt(order="asc", limit=100)
