@@ -35,8 +35,10 @@ def test_a_plan_is_read_and_applied_and_a_month_taken_back(
     with logstore.open(dsn, role="operator", home=home) as store:
         store.insert_many(attempts=given)
         with serving(dsn, role="operator", LOGSTORE_HOME=str(home)) as address:
-            page.goto(f"{address}/Partitions")
+            recent = partitions.partition_name("attempts", _months_ago(1).date())
+            page.goto(f"{address}/Partitions?zone=browser&partition={recent}")  # a deep link on a cold server
             settled(page)
+            expect(page.get_by_role("heading", name=recent)).to_be_visible()
             expect(page.get_by_text("past retention and still in PostgreSQL")).to_be_visible()
             page.get_by_text("The exact SQL of").click()
             expect(page.locator("[data-testid=stCode]").filter(has_text="DETACH PARTITION")).to_be_visible()
