@@ -31,6 +31,7 @@ def start(about: Sequence[str], *arguments: str) -> None:
     """Start a command of maintenance; one that the page could not know to be refused says so when it has ended."""
     if may_change():
         children().start(KIND, about, *arguments)
+        st.toast("Started; the top of the page shows how it goes.", icon="⏳")  # the button may be far below
 
 
 def busy() -> bool:
