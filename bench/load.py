@@ -53,10 +53,14 @@ def run(size: str) -> Iterator[Result]:
             rivals["the product into a month that exists"] = lambda: load(store, spark, source, exists=True)
             yield compare(
                 Comparison(
-                    name=f"load {rows} attempts", product=lambda: load(store, spark, source), rivals=rivals,
-                    promises=_PROMISES if size == "full" else {}, rounds=2 if size == "full" else 3, before=lambda: reset(store),
+                    name=f"load {rows} attempts",
+                    product=lambda: load(store, spark, source),
+                    rivals=rivals,
+                    promises=_PROMISES if size == "full" else {},
+                    rounds=2 if size == "full" else 3,
+                    before=lambda: reset(store),
                 )
-            )  # fmt: skip
+            )
             memory(store, spark, source, rows)
             spark.stop()
     finally:
