@@ -178,7 +178,7 @@ def _health(frame: Frame, found: destination_health.Health) -> None:
 
 
 def _when(frame: Frame, time: datetime | None) -> str:
-    return "never" if time is None else f"{times.ago(time, frame.now)} ({frame.show(time)})"
+    return "never" if time is None else f"{times.ago(time, frame.now)} ({times.show_short(time, frame.zone)})"
 
 
 def _codes(frame: Frame, found: pandas.DataFrame) -> None:
