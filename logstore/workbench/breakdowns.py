@@ -57,15 +57,15 @@ def _groups(frame: Frame, found: pandas.DataFrame) -> None:
     )
     config: dict[str, Any] = {
         "message": st.column_config.ButtonColumn(
-            "what the answer said", type="tertiary", key="group click", alignment="left", width=270
+            "what the answer said", type="tertiary", key="group click", alignment="left", width=215
         ),
-        "code": st.column_config.TextColumn("code", width=110),
-        "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=110),
-        "trend": st.column_config.BarChartColumn("over the range", y_min=0, color=BAD, width=150),
-        "destination": st.column_config.TextColumn("destination", width=250),
-        "tenant": st.column_config.TextColumn("tenant", width=140),
-        "first": st.column_config.TextColumn("first seen", width=100, help="in this range"),
-        "last": st.column_config.TextColumn("last seen", width=100),
+        "code": st.column_config.TextColumn("code", width=95),
+        "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=105),
+        "trend": st.column_config.BarChartColumn("over the range", y_min=0, color=BAD, width=125),
+        "destination": st.column_config.TextColumn("destination", width=225),
+        "tenant": st.column_config.TextColumn("tenant", width=125),
+        "first": st.column_config.TextColumn("first seen", width=95, help="in this range"),
+        "last": st.column_config.TextColumn("last seen", width=95),
     }
     st.dataframe(shown, key="groups", hide_index=True, column_config=config, height="content")
     if found.attrs["groups"] > len(found):
@@ -129,11 +129,11 @@ def _latencies(found: Sequence[Metrics]) -> None:
     ]
     frame = pandas.DataFrame(rows, columns=["time", "half", "most", "nearly", "attempts"])
     config: dict[str, Any] = {
-        "time": st.column_config.TextColumn("from the event", width=150),
-        "half": st.column_config.TextColumn("p50", width=75, help="half of the attempts are this fast or faster"),
-        "most": st.column_config.TextColumn("p95", width=75, help="95 of 100 attempts are this fast or faster"),
-        "nearly": st.column_config.TextColumn("p99", width=75, help="99 of 100 attempts are this fast or faster"),
-        "attempts": st.column_config.NumberColumn("attempts", format="localized", width=90),
+        "time": st.column_config.TextColumn("from the event", width=140),
+        "half": st.column_config.TextColumn("p50", width=65, help="half of the attempts are this fast or faster"),
+        "most": st.column_config.TextColumn("p95", width=65, help="95 of 100 attempts are this fast or faster"),
+        "nearly": st.column_config.TextColumn("p99", width=65, help="99 of 100 attempts are this fast or faster"),
+        "attempts": st.column_config.NumberColumn("attempts", format="localized", width=80),
     }
     st.dataframe(frame, key="latencies", hide_index=True, column_config=config, height="content")
 

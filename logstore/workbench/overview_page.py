@@ -36,11 +36,11 @@ def page(frame: Frame) -> None:
         _failing(frame, window)
     with frames.sentences():
         breakdowns.failures_of(frame, window)
-    left, right = st.columns([3, 2], gap="medium")
-    with left, frames.sentences():
-        breakdowns.topics(frame, window)
-    with right, frames.sentences():
-        breakdowns.latencies(window)
+    with st.container(horizontal=True, gap="medium"):  # side by side where there is room
+        with st.container(width=640), frames.sentences():
+            breakdowns.topics(frame, window)
+        with st.container(width=440), frames.sentences():
+            breakdowns.latencies(window)
     with frames.sentences():
         _newest(frame)
 
