@@ -83,11 +83,11 @@ def count(store: LogStore, kind: Kind, column: str, selection: Selection, window
 
 
 def _draw(frame: Frame, kind: Kind, column: str, label: str, facet: Facet) -> None:
+    if not facet.top:
+        st.caption(f"**{label}**: no {kind}s to count")
+        return
     more = f" · {facet.values - TOP:,} more" if facet.values > TOP else ""
     st.caption(f"**{label}**, {kind}s by their number{more}")
-    if not facet.top:
-        st.caption("Nothing to count.")
-        return
     key = f"facet {kind} {column} {hash((frame.view.selection, facet))}"
     shown = pandas.DataFrame(
         {

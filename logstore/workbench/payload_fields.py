@@ -73,7 +73,7 @@ def columns(kind: Kind) -> list[Known]:
 
 def builder(frame: Frame, kind: Kind) -> None:
     """A field, an operator and a value make a condition; a click joins it to the expression."""
-    with st.popover("Fields", icon=":material/data_object:"):
+    with st.popover("Condition", icon=":material/add:"):
         offered = {field.name: field for field in [*known(frame, kind), *columns(kind)]}
         st.caption("Type to find a field: those of the payloads as far as writers have looked, then the columns.")
         name = st.selectbox("Field", list(offered), format_func=lambda name: _label(offered[name]), key="build field")

@@ -39,7 +39,7 @@ def toolbar(frame: Frame, kind: Kind, shown: Shown, without: Sequence[str]) -> N
         _size(frame)
         _columns(frame, kind, without)
         _export(frame, kind)
-        with st.container(width="content", horizontal=True, vertical_alignment="center", height=40, gap="small"):
+        with st.container(width="content", horizontal=True, vertical_alignment="center", gap="small"):
             if not without:  # where the page itself is a selection, a facet would leave it
                 facets.toggle()
             live.toggle(frame)
