@@ -1,68 +1,107 @@
-"""make bench: every promise of speed as a ratio against what a user would pick instead, in one run."""
+"""make bench: every promise of speed as a ratio against what a user would pick instead, in one run.
+
+`--compare` says which ratios of the last two runs are not within 30 % of each other. `--sabotage` makes a promise worse on
+purpose and succeeds when the run sees it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
-import json
-import os
-import platform
 import sys
-from datetime import UTC, datetime
-from pathlib import Path
+import time
+from collections.abc import Iterator
 
-from bench.measure import Result
+from bench import data, history, report, sabotage
+from bench.measure import Result, Timing
 
-CASES = ("paging", "insert", "export", "ad_hoc", "metrics", "fields", "maintenance", "load")
-_RESULTS = Path(__file__).parent / "results"
+CASES = (
+    "paging",
+    "lookup",
+    "insert",
+    "load",
+    "export",
+    "ad_hoc",
+    "metrics",
+    "pages",
+    "growth",
+    "fields",
+    "maintenance",
+)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=("small", "full"), default="small")
-    parser.add_argument("--case", choices=CASES, help="only this one")
+    parser.add_argument("--case", choices=CASES, action="append", help="only this one; may be given several times")
+    parser.add_argument("--compare", action="store_true", help="compare the last two runs and measure nothing")
+    parser.add_argument("--sabotage", choices=tuple(sabotage.WAYS), help="make a promise worse on purpose")
     given = parser.parse_args()
-    results: dict[str, list[Result]] = {}
-    for case in [given.case] if given.case else CASES:
-        print(f"\n{case}", flush=True)
-        for result in importlib.import_module(f"bench.{case}").run(given.size):
-            results.setdefault(case, []).append(result)
-            _show(result)
-    _save(given.size, results)
-    broken = [result.name for found in results.values() for result in found if _broken(result)]
-    print(f"\nbroken promises: {', '.join(broken)}" if broken else "\nevery promise holds")
+    if given.compare:
+        return _compare(given.size)
+    if given.sabotage:
+        return _sabotage(given.sabotage, given.size)
+    start = time.perf_counter()
+    results = _measure(given.case or CASES, given.size)
+    path = history.save(given.size, results, time.perf_counter() - start)
+    print(f"\nsaved {path.name}, and {report.write().name} with its history, in {path.parent}")
+    broken = [f"{r.name} ({', '.join(r.broken())})" for found in results.values() for r in found if r.broken()]
+    print("\n  ".join(["broken promises:", *broken]) if broken else "every promise holds")
     return 1 if broken else 0
 
 
-def _broken(result: Result) -> bool:
-    return any(result.kept(rival) is False for rival in result.rivals)
+def _measure(cases: Iterator[str] | tuple[str, ...] | list[str], size: str) -> dict[str, list[Result]]:
+    results: dict[str, list[Result]] = {}
+    with contextlib.ExitStack() as last:
+        last.callback(data.close)
+        for case in cases:
+            print(f"\n{case}", flush=True)
+            start = time.perf_counter()
+            for result in importlib.import_module(f"bench.{case}").run(size):
+                results.setdefault(case, []).append(result)
+                _show(result)
+            print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
+    return results
 
 
 def _show(result: Result) -> None:
-    own = result.product
-    print(f"  {result.name}: {_ms(own.minimum)} (median {_ms(own.median)}, spread {own.spread:.0%})", flush=True)
+    print(f"  {result.name}\n      {'':8}    {_times(result.product)}", flush=True)
     for rival, timing in result.rivals.items():
         most = result.promises.get(rival)
         promise = "" if most is None else f"  promised ≤ {most:.2f}: {'ok' if result.kept(rival) else 'BROKEN'}"
-        print(f"      {result.ratio(rival):6.2f} × {rival} ({_ms(timing.minimum)}){promise}", flush=True)
+        print(f"      {result.ratio(rival):8.2f} ×  {_times(timing)}  {rival}{promise}", flush=True)
+
+
+def _times(timing: Timing) -> str:
+    if timing.limit:
+        return f"{'':36}"
+    return f"{_ms(timing.minimum):>10} min {_ms(timing.median):>10} median {timing.spread:>5.0%} spread"
 
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def _save(size: str, results: dict[str, list[Result]]) -> None:
-    _RESULTS.mkdir(exist_ok=True)
-    now = datetime.now(UTC)
-    document = {
-        "time": now.isoformat(timespec="seconds"),
-        "size": size,
-        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
-        "cases": {case: [result.to_dict() for result in found] for case, found in results.items()},
-    }
-    path = _RESULTS / f"{now:%Y%m%dT%H%M%SZ}-{size}.json"
-    path.write_text(json.dumps(document, indent=1))
-    print(f"\nsaved {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+def _compare(size: str) -> int:
+    pair = history.last_two(history.runs(size))
+    if pair is None:
+        print(f"nothing was measured twice at the size {size}: run `make bench SIZE={size}` again")
+        return 2
+    apart = list(history.differences(*pair))
+    for (case, name, rival), before, after in apart:
+        print(f"{case}: {name}: {before:.2f} × then {after:.2f} × {rival}")
+    print(f"{len(apart)} of {len(pair[1])} ratios differ by more than 30 %")
+    return 1 if apart else 0
+
+
+def _sabotage(way: str, size: str) -> int:
+    case, worse = sabotage.WAYS[way]
+    with worse():
+        found = _measure([case], size)[case]
+    seen = [result.name for result in found if result.broken()]
+    print(f"\nseen in {len(seen)} of {len(found)}" if seen else "\nnot seen")
+    return 0 if seen else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A month to sealed Parquet, beside PostgreSQL's bare COPY plus one plain writing of the same rows; and a cold page."""
+"""A month to sealed Parquet, beside what cannot be avoided, pandas, and DuckDB's postgres extension; and a cold page."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sqlalchemy import create_engine
 
 from bench.data import END, empty_store, fill, months_before
-from bench.measure import Comparison, Result, compare
+from bench.measure import Comparison, Result, Work, compare
 from logstore import LogStore, Selection, archive, cursor, partitions
 from logstore.cursor import Position
 
+_FLOOR = "COPY to null + one writing"
 _ROWS = {"small": 100_000, "full": 1_000_000}
 
 
@@ -28,10 +34,10 @@ def run(size: str) -> Iterator[Result]:
             Comparison(
                 name=f"export and seal {_ROWS[size]:,} attempts",
                 product=_product(store, name),
-                rivals={"COPY to null + one writing": _floor(store, name)},
-                promises={"COPY to null + one writing": 2.0},
+                rivals={_FLOOR: _floor(store, name), **_others(store, name)},
+                promises={_FLOOR: 2.0},
                 rounds=3,
-                before=_reset(store, name),
+                before=reset(store, name),
             )
         )
         archive.export(store, name)
@@ -62,7 +68,7 @@ def _product(store: LogStore, name: str) -> Any:
     return lambda: archive.export(store, name)
 
 
-def _reset(store: LogStore, name: str) -> Any:
+def reset(store: LogStore, name: str) -> Any:
     """Forget the export, so that the next one has everything to do again."""
 
     def reset() -> None:
@@ -90,3 +96,35 @@ def _floor(store: LogStore, name: str) -> Any:
         pq.write_table(rows, target, compression="zstd", compression_level=3, row_group_size=20_000)
 
     return floor
+
+
+def _others(store: LogStore, name: str) -> dict[str, Work]:
+    """What people write themselves; none of it checks what it wrote."""
+    target = Path(store.settings.home) / "other.parquet"
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(store.database.conninfo))
+    query = f"SELECT * FROM {name} ORDER BY time, id"
+
+    def by_pandas() -> None:
+        frame = pandas.read_sql(query, engine)
+        for column in ("response_data", "event_data", "event_metadata"):
+            frame[column] = frame[column].astype(str)
+        frame.to_parquet(target, compression="zstd")
+
+    ways: dict[str, Work] = {"pandas read_sql + to_parquet": by_pandas}
+    try:
+        connection = duckdb.connect()
+        connection.execute(f"LOAD '{_scanner()}'")
+        connection.execute(f"ATTACH '{store.database.conninfo}' AS pg (TYPE postgres, READ_ONLY)")
+    except (duckdb.Error, OSError) as error:
+        print(f"  DuckDB's postgres extension is left out: {error}")
+        return ways
+    copied = f"COPY (SELECT * FROM pg.public.{name} ORDER BY time, id) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+    return ways | {"DuckDB's postgres extension": lambda: connection.execute(copied)}
+
+
+def _scanner() -> Path:
+    """The extension's file, from PyPI, so that nothing is downloaded while measuring."""
+    found = find_spec("duckdb_extension_postgres_scanner")
+    if found is None or found.origin is None:
+        raise OSError("the package duckdb-extension-postgres-scanner is not installed")
+    return Path(found.origin).parent / "extensions" / f"v{duckdb.__version__}" / "postgres_scanner.duckdb_extension"

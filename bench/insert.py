@@ -1,4 +1,4 @@
-"""insert_many of 1 000 attempts, beside the bare unnest statement, executemany, and one row at a time."""
+"""insert_many of 1 000 attempts, beside the bare unnest statement, executemany, and SQLAlchemy's ORM in bulk."""
 
 from __future__ import annotations
 
@@ -9,16 +9,27 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
+from sqlalchemy import create_engine, insert
+from sqlalchemy.orm import DeclarativeBase, Session
 
 from bench.data import END, empty_store
 from bench.measure import Comparison, Result, compare
 from logstore import Attempt, LogStore
 from logstore.statements import statements
+from logstore.tables import attempts
 
 _BATCH = 1000
 _COLUMNS = ", ".join(Attempt.columns)
 _ONE = f"INSERT INTO attempts ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(Attempt.columns))}) ON CONFLICT DO NOTHING"
 _numbers = itertools.count()
+
+
+class _Base(DeclarativeBase):
+    pass
+
+
+class _Row(_Base):
+    __table__ = attempts
 
 
 def run(size: str) -> Iterator[Result]:
@@ -32,10 +43,11 @@ def run(size: str) -> Iterator[Result]:
                 rivals={
                     "bare unnest by psycopg": _bare(connection, batches),
                     "executemany": _many(connection, batches),
+                    "SQLAlchemy ORM, in bulk": _orm(store, batches),
                 },
                 promises={"bare unnest by psycopg": 1 / 0.7},
-                rounds=8 if size == "small" else 30,
-                repeat=5,
+                rounds=5 if size == "small" else 20,
+                repeat=10,
             )
         )
 
@@ -75,6 +87,16 @@ def _many(connection: psycopg.Connection[Any], batches: Iterator[list[Attempt]])
         with connection.cursor() as cursor:
             cursor.executemany(_ONE, [_row(attempt) for attempt in next(batches)])
         connection.commit()
+
+    return send
+
+
+def _orm(store: LogStore, batches: Iterator[list[Attempt]]) -> Any:
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(store.database.conninfo))
+
+    def send() -> None:
+        with Session(engine) as session, session.begin():
+            session.execute(insert(_Row), [{n: getattr(a, n) for n in Attempt.columns} for a in next(batches)])
 
     return send
 

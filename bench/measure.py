@@ -5,24 +5,32 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Work = Callable[[], object]
+ENOUGH = 0.05  # seconds that one timing of a quick work lasts; more repetitions would say nothing new
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One question: the product's way beside others' ways of doing the same."""
+    """One question: the product's way beside others' ways of doing the same. A rival that is a number is a limit."""
 
     name: str
     product: Work
-    rivals: dict[str, Work]
-    promises: dict[str, float] = field(default_factory=dict)  # rival -> the most that product/rival may be
-    repeat: int = 1  # runs inside one timing, for what is too quick to time alone
+    rivals: Mapping[str, Work | float]
+    promises: Mapping[str, float] = field(default_factory=dict)  # rival -> the most that product/rival may be
+    repeat: int = 1  # the most runs inside one timing, for what is too quick to time alone
     rounds: int = 5
     before: Work | None = None  # before each timing, not timed
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a work returns when only a part of it counts: the seconds of that part."""
+
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,22 +38,36 @@ class Timing:
     minimum: float
     median: float
     spread: float  # (slowest - quickest) / quickest
+    limit: bool = False  # a number of seconds that was set, not measured
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> Timing:
+        quickest = min(seconds)
+        return cls(minimum=quickest, median=statistics.median(seconds), spread=(max(seconds) - quickest) / quickest)
+
+    def times(self, factor: float) -> Timing:
+        return Timing(minimum=self.minimum * factor, median=self.median * factor, spread=self.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     name: str
     product: Timing
-    rivals: dict[str, Timing]
-    promises: dict[str, float]
+    rivals: Mapping[str, Timing]
+    promises: Mapping[str, float]
 
     def ratio(self, rival: str) -> float:
-        return self.product.minimum / self.rivals[rival].minimum
+        """Of the minima; against a limit, which is about what people usually see, of the product's median."""
+        other = self.rivals[rival]
+        return (self.product.median if other.limit else self.product.minimum) / other.minimum
 
     def kept(self, rival: str) -> bool | None:
         """Whether the promise against this rival holds; None where there is none."""
         most = self.promises.get(rival)
         return None if most is None else self.ratio(rival) <= most
+
+    def broken(self) -> list[str]:
+        return [rival for rival in self.rivals if self.kept(rival) is False]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"ratios": {rival: self.ratio(rival) for rival in self.rivals}}
@@ -53,28 +75,37 @@ class Result:
 
 def compare(comparison: Comparison) -> Result:
     """Time everything once as a warm-up, then in turns."""
-    ways = {"": comparison.product, **comparison.rivals}
+    limits = {name: rival for name, rival in comparison.rivals.items() if isinstance(rival, int | float)}
+    ways = {"": comparison.product} | {name: way for name, way in comparison.rivals.items() if callable(way)}
+    repeats = {name: _repeat(comparison, way) for name, way in ways.items()}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for round_ in range(comparison.rounds + 1):
-        for name, work in ways.items():
-            if comparison.before:
-                comparison.before()
-            taken = _time(work, comparison.repeat)
-            if round_:
-                seconds[name].append(taken)
-    timings = {name: _timing(taken) for name, taken in seconds.items()}
-    return Result(name=comparison.name, product=timings.pop(""), rivals=timings, promises=dict(comparison.promises))
+    for _ in range(comparison.rounds):
+        for name, way in ways.items():
+            seconds[name].append(_time(comparison, way, repeats[name]))
+    timings = {name: Timing.of(taken) for name, taken in seconds.items()}
+    fixed = {name: Timing(minimum=limit, median=limit, spread=0, limit=True) for name, limit in limits.items()}
+    return Result(
+        name=comparison.name, product=timings.pop(""), rivals=timings | fixed, promises=dict(comparison.promises)
+    )
 
 
-def _time(work: Work, repeat: int) -> float:
+def _repeat(comparison: Comparison, way: Work) -> int:
+    """Warm up, and see how many runs make a timing long enough; a slow rival gets fewer, so that loops are bounded."""
+    if comparison.repeat == 1:
+        _time(comparison, way, 1)
+        return 1
+    quickest = min(_time(comparison, way, 1) for _ in range(3))
+    return max(1, min(comparison.repeat, round(ENOUGH / quickest)))
+
+
+def _time(comparison: Comparison, way: Work, repeat: int) -> float:
+    if comparison.before:
+        comparison.before()
     gc.collect()
+    taken: list[float] = []
     start = time.perf_counter()
     for _ in range(repeat):
-        work()
-    return (time.perf_counter() - start) / repeat
-
-
-def _timing(seconds: list[float]) -> Timing:
-    return Timing(
-        minimum=min(seconds), median=statistics.median(seconds), spread=(max(seconds) - min(seconds)) / min(seconds)
-    )
+        found = way()
+        if isinstance(found, Taken):
+            taken.append(found.seconds)
+    return (sum(taken) if taken else time.perf_counter() - start) / repeat
