@@ -20,6 +20,7 @@ from logstore.errors import (
     PartitionError,
     SandboxError,
     ServerError,
+    TooBroad,
     Unimplemented,
 )
 from logstore.explain import Explanation
@@ -53,6 +54,7 @@ __all__ = [
     "Selection",
     "ServerError",
     "TimeFilter",
+    "TooBroad",
     "Unimplemented",
     "open",
 ]

@@ -7,6 +7,7 @@
     │   └── InvalidFilter            a filter expression with a mistake at a known column
     ├── InvalidSetting               an environment variable that cannot be read
     ├── InvalidRecord                an event or attempt that cannot be stored
+    ├── TooBroad                     a question that did not finish in its time
     ├── Unimplemented                a question this operation does not answer; the message names the one that does
     ├── ServerError                  PostgreSQL cannot be started, reached or prepared
     ├── PartitionError               a month is missing, closed, archived or out of range
@@ -55,6 +56,10 @@ class InvalidSetting(LogstoreError):
 
 class InvalidRecord(LogstoreError):
     """An event or attempt breaks a rule of its fields."""
+
+
+class TooBroad(LogstoreError):
+    """An answer that did not finish in its time; narrow the time, or choose a tenant."""
 
 
 class Unimplemented(LogstoreError):

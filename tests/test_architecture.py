@@ -24,6 +24,7 @@ ORDER = [
     "filters",
     "embedded",
     "postgres",
+    "deadline",
     "tables",
     "ddl",
     "partitions",

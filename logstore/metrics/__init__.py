@@ -5,7 +5,6 @@ measures.py   what is measured, made of parts that add up
 question.py   a question, checked before anything runs
 scan.py       the groups of a question from the records, over both tiers
 rollups.py    the same from counts that are kept while writing, as far as they go
-deadline.py   a time limit for all of it
 result.py     groups merged, series filled, measures computed
 (Spark's groups are counted by logstore.pipeline.metrics: only the pipeline knows Spark.)
 """

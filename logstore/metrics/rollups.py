@@ -17,9 +17,8 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import DateTime, FromClause, Text, column, literal_column, select, table, union_all
 
-from logstore import cold, partitions, segments
+from logstore import cold, deadline, partitions, segments
 from logstore.cursor import Kind
-from logstore.metrics import deadline
 from logstore.metrics.buckets import DAY, HOUR
 from logstore.metrics.measures import LATENCIES
 from logstore.metrics.question import Question

@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 from sqlalchemy import FromClause, Select, literal_column, null, select, text
 
-from logstore import cold, segments
+from logstore import cold, deadline, segments
 from logstore.cold import Wanted
-from logstore.metrics import buckets, deadline
+from logstore.metrics import buckets
 from logstore.metrics.measures import LATENCIES, PARTS
 from logstore.metrics.question import ROWS_MOST, Question
 from logstore.metrics.result import Groups

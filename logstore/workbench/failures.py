@@ -9,8 +9,7 @@ from typing import Any
 import pandas
 import psycopg
 
-from logstore import cold, segments
-from logstore.metrics import deadline
+from logstore import cold, deadline, segments
 from logstore.records import from_micros, to_micros
 from logstore.statements import statements
 from logstore.store import LogStore

@@ -15,9 +15,8 @@ import pandas
 import psycopg
 from sqlalchemy import DateTime, Interval, Select, and_, case, func, literal, select, text
 
-from logstore import cold, filters, partitions, segments
+from logstore import cold, deadline, filters, partitions, segments
 from logstore.cold import Wanted
-from logstore.metrics import deadline
 from logstore.queries import predicates, question, render
 from logstore.records import Selection, TimeFilter, to_micros
 from logstore.statements import statements

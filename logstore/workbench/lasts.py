@@ -8,8 +8,7 @@ from typing import Any
 
 import psycopg
 
-from logstore import cold, partitions, segments
-from logstore.metrics import deadline
+from logstore import cold, deadline, partitions, segments
 from logstore.records import Selection, from_micros, to_micros
 from logstore.statements import statements
 from logstore.store import LogStore

@@ -24,7 +24,8 @@ import streamlit as st
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, get_script_run_ctx
 
-from logstore.metrics import deadline
+from logstore import deadline
+from logstore.errors import TooBroad
 from logstore.workbench import cached
 from logstore.workbench import frame as frames
 
@@ -68,7 +69,7 @@ class _Job:
         """Whether it must be asked anew; an error is told once, unless asking again would only take as long again."""
         if not self.done.is_set():
             return False
-        failed = self.error is not None and not isinstance(self.error, deadline.TooBroad)
+        failed = self.error is not None and not isinstance(self.error, TooBroad)
         return self.given_up or failed or time.monotonic() - self.ended > KEPT_SECONDS
 
 

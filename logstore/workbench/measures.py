@@ -16,10 +16,10 @@ import psycopg
 from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
-from logstore import metrics, segments
+from logstore import deadline, metrics, segments
 from logstore.cursor import Kind
-from logstore.metrics import Question, deadline, rollups
-from logstore.metrics.deadline import TooBroad
+from logstore.errors import TooBroad
+from logstore.metrics import Question, rollups
 from logstore.records import Page, Selection, TimeFilter
 from logstore.statements import statements
 from logstore.store import LogStore

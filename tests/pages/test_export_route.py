@@ -6,7 +6,8 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,12 @@ from logstore.workbench.view import View
 Get = Callable[[str], httpx.Response]
 
 
+def in_a_loop(work: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own, because Playwright, where it runs in this process, keeps a loop in this one."""
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(asyncio.run, work).result()
+
+
 @pytest.fixture
 def get(workbench: Callable[[str], None], log: str) -> Get:
     """Ask the route; an error that breaks the answer off is raised here."""
@@ -34,7 +41,7 @@ def get(workbench: Callable[[str], None], log: str) -> Get:
         async with httpx.AsyncClient(transport=transport, base_url="http://workbench") as client:
             return await client.get(address)
 
-    return lambda address: asyncio.run(ask(address))
+    return lambda address: in_a_loop(ask(address))
 
 
 def test_a_link_of_a_view_gives_all_its_records_and_a_name_that_says_so(get: Get) -> None:
@@ -105,5 +112,5 @@ def test_who_leaves_ends_the_walk() -> None:
         assert [await anext(stream), await anext(stream)] == [b"more", b"more"]
         await stream.aclose()  # type: ignore[attr-defined]
 
-    asyncio.run(leave())
+    in_a_loop(leave())
     assert ended

@@ -9,8 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import logstore
-from logstore import segments
-from logstore.metrics import deadline
+from logstore import deadline, segments
 from logstore.workbench import cached, later
 from tests.pages.conftest import said
 
@@ -87,7 +86,7 @@ def test_what_takes_too_long_is_ended_and_says_what_to_do(
     ask: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch, compute: Callable[[], str]
 ) -> None:
     monkeypatch.setattr(later, "SECONDS", 0.5)
-    assert "Too broad to count within 0.5 s: narrow the time or choose a tenant." in _plain(ask(compute))
+    assert "Too broad to answer within 0.5 s: narrow the time or choose a tenant." in _plain(ask(compute))
 
 
 def test_an_error_is_one_sentence_and_is_not_kept(ask: Callable[..., AppTest]) -> None:

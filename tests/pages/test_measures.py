@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, text
 
 import logstore
-from logstore import Attempt, Event, Selection, filters
+from logstore import Attempt, Event, Selection, deadline, filters
 from logstore.embedded import EmbeddedServer
-from logstore.metrics import deadline
 from logstore.workbench import failures, fates, lasts, measures
 from logstore.workbench.times import Window
 from tests.conftest import new_database

@@ -13,11 +13,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy.exc import DBAPIError
 
-from logstore.errors import LogstoreError
-
-
-class TooBroad(LogstoreError):
-    """A count that did not finish in its time."""
+from logstore.errors import TooBroad
 
 
 class _Limit(threading.local):
@@ -91,4 +87,4 @@ def interrupted(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _too_broad() -> TooBroad:
-    return TooBroad(f"Too broad to count within {_limit.seconds:g} s: narrow the time or choose a tenant.")
+    return TooBroad(f"Too broad to answer within {_limit.seconds:g} s: narrow the time or choose a tenant.")
