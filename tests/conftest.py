@@ -38,6 +38,24 @@ _numbers = itertools.count(1)
 QUICK = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB"}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where two processes share the tests (`make test`): one gets all of Spark, the other all browsers, then files in turn.
+
+    What is expensive to start is so started once, and the two that last longest begin first.
+    """
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    first = {"spark": 0, "browser": 1}
+    items.sort(key=lambda item: first.get(_group(item), 2))
+
+
+def _group(item: pytest.Item) -> str:
+    parts = item.path.relative_to(Path(__file__).parent).parts
+    if "spark" in getattr(item, "fixturenames", ()) or parts[0] == "pipeline":
+        return "spark"
+    return "browser" if parts[0] == "browser" else "/".join(parts)
+
+
 @pytest.fixture(scope="session")
 def short_folder() -> Iterator[Path]:
     """A folder with a path short enough for sockets; pytest's own are too long."""
