@@ -1,7 +1,7 @@
 """What is measured: parts that engines count and that add up over tiers, and measures that are made of parts.
 
 A part is an aggregate that reads the same in PostgreSQL, DuckDB and Spark. Percentiles do not add up, so their part is the
-bag of all latencies of a group; the bags of all tiers together give the exact percentile, in one place.
+bag of all latencies of a group, 8 bytes each; the bags of all tiers together give the exact percentile, in one place.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ PARTS = {
     "numbers": "sum(attempt_number)",
 }
 LATENCIES = "latencies"  # microseconds from event to attempt; how they are gathered is each engine's own
+LATENCIES_MOST = 5_000_000  # that an answer with a time limit gathers: 40 MB
 
 Parts = Mapping[str, Any]
 
@@ -82,9 +83,9 @@ MEASURES: dict[Kind, dict[str, Measure]] = {
 
 def percentile(sorted_micros: Sequence[int], fraction: float) -> float | None:
     """The continuous percentile in seconds: between neighbours it interpolates, as percentile_cont does."""
-    if not sorted_micros:
+    if len(sorted_micros) == 0:
         return None
     place = fraction * (len(sorted_micros) - 1)
     low = math.floor(place)
-    below, above = sorted_micros[low], sorted_micros[math.ceil(place)]
+    below, above = int(sorted_micros[low]), int(sorted_micros[math.ceil(place)])
     return (below + (above - below) * (place - low)) / 1_000_000

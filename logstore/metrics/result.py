@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from logstore import display
-from logstore.metrics.measures import LATENCIES, MEASURES
+import numpy
+import numpy.typing
+
+from logstore import deadline, display
+from logstore.errors import TooBroad
+from logstore.metrics.measures import LATENCIES, LATENCIES_MOST, MEASURES
 from logstore.metrics.question import ROWS_MOST, Question
 from logstore.records import from_micros, to_micros
 
@@ -68,6 +71,7 @@ class Groups:
     found: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     tiers: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    gathered: int = 0  # latencies
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Rows of bucket, dimensions, parts; whatever an engine calls a bucket, microseconds or a time."""
@@ -78,8 +82,9 @@ class Groups:
             start = to_micros(row[0]) if isinstance(row[0], datetime) else row[0]
             key = (start, *row[1:split])
             parts = dict(zip(names, row[split:], strict=True))
-            if isinstance(parts.get(LATENCIES), bytes):
-                parts[LATENCIES] = _unpack(parts[LATENCIES])
+            if LATENCIES in parts:
+                parts[LATENCIES] = [_packed(parts[LATENCIES])]  # a list, so that bags of one group add up
+                self._gather(parts["records"])
             there = self.found.get(key)
             self.found[key] = parts if there is None else {name: there[name] + parts[name] for name in names}
         if len(self.found) > ROWS_MOST:
@@ -93,6 +98,14 @@ class Groups:
             self.found[key] = parts if there is None else {name: there[name] + parts[name] for name in names}
         self.tiers |= other.tiers
         self.warnings += other.warnings
+
+    def _gather(self, latencies: int) -> None:
+        """Whoever set no time limit may gather as many as the memory holds."""
+        self.gathered += latencies
+        if self.gathered > LATENCIES_MOST and deadline.left() is not None:
+            raise TooBroad(
+                f"Too broad: a percentile of more than {LATENCIES_MOST:,} attempts; narrow the time or choose a tenant."
+            )
 
     def finish(self, *, source: str, seconds: float) -> Metrics:
         asked = self.question
@@ -134,7 +147,7 @@ class Groups:
 
     def _sort(self) -> None:
         for parts in self.found.values():
-            parts[LATENCIES].sort()
+            parts[LATENCIES] = numpy.sort(numpy.concatenate(parts[LATENCIES]))
 
     def _spans(self, starts: list[int | None]) -> Iterator[tuple[float, tuple[Any, ...], tuple[Any, ...]]]:
         """Of each bucket: its seconds inside the range, and what frames its rows: its start, and whether it is partial."""
@@ -149,6 +162,9 @@ class Groups:
             yield seconds, (from_micros(start),), (start < first or after > last,)
 
 
-def _unpack(latencies: bytes) -> list[int]:
-    """As PostgreSQL sends them: 8 bytes each, in network order."""
-    return list(struct.unpack(f">{len(latencies) // 8}q", latencies))
+def _packed(latencies: Any) -> numpy.typing.NDArray[numpy.int64]:
+    """Latencies as an engine gives them, 8 bytes each; PostgreSQL sends pairs of times in network order."""
+    if isinstance(latencies, bytes):
+        times = numpy.frombuffer(latencies, ">i8").reshape(-1, 2)
+        latencies = times[:, 0] - times[:, 1]
+    return numpy.asarray(latencies, numpy.int64)

@@ -18,10 +18,9 @@ from logstore.segments import Segment
 from logstore.tables import BY_KIND
 from logstore.tiers import Map, Tiers, stretches
 
-# 8 bytes a latency, so that a million of them travel as 8 MB and not as a million rows.
-_HOT_LATENCIES = (
-    "string_agg(int8send((extract(epoch FROM attempts.time - attempts.event_time) * 1000000)::bigint), ''::bytea)"
-)
+# Both times as they are stored, so that a million latencies travel as 16 MB and not as a million rows. PostgreSQL would
+# subtract them in decimal digits, which takes several times as long.
+_HOT_LATENCIES = "string_agg(timestamptz_send(attempts.time) || timestamptz_send(attempts.event_time), ''::bytea)"
 _COLD_LATENCIES = "list(epoch_us(time) - epoch_us(event_time))"
 
 
@@ -88,7 +87,8 @@ def _add_cold(groups: Groups, tiers: Tiers, wanted: Wanted, listed: list[Segment
 def _from_file(tiers: Tiers, asked: Question, wanted: Wanted, segment: Segment) -> list[tuple[Any, ...]]:
     conditions = cold.conditions(wanted)
     where = " AND ".join(f"({condition})" for condition, _ in conditions)
-    parts = [_COLD_LATENCIES if part == LATENCIES else PARTS[part] for part in asked.parts]
+    # A sum is a HUGEINT, which Arrow would make a decimal.
+    parts = [_COLD_LATENCIES if part == LATENCIES else f"({PARTS[part]})::BIGINT" for part in asked.parts]
     start = "NULL" if asked.granularity is None else buckets.to_duckdb(asked.granularity)
     keys = ", ".join([start, *asked.dimensions])
     statement = f"SELECT {', '.join([keys, *parts])} FROM read_parquet(?) WHERE {where} GROUP BY {keys}"
@@ -96,4 +96,8 @@ def _from_file(tiers: Tiers, asked: Question, wanted: Wanted, segment: Segment) 
     path = str(segment.path(tiers.archive))
     cursor = segments.engine()
     with deadline.interrupted(cursor):
-        return cursor.execute(f"{statement} LIMIT {ROWS_MOST + 1}", [path, *values]).fetchall()
+        found = cursor.execute(f"{statement} LIMIT {ROWS_MOST + 1}", [path, *values]).to_arrow_table()
+    columns = [column.to_pylist() for column in found.columns[: 1 + len(asked.dimensions)]]
+    for part, column in zip(asked.parts, found.columns[len(columns) :], strict=True):
+        columns.append([bag.values.to_numpy() for bag in column] if part == LATENCIES else column.to_pylist())
+    return list(zip(*columns, strict=True))
