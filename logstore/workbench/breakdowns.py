@@ -1,47 +1,72 @@
-"""What the range is made of: failures in groups, topics, and how long deliveries take; each row leads to its attempts."""
+"""What the range is made of: failures in groups, topics, and how long deliveries take; each row leads to its attempts.
+
+Everything is counted beside the page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pandas
 import streamlit as st
 
-from logstore.filters.tree import quoted
 from logstore.metrics import Metrics
 from logstore.records import Selection
 from logstore.store import LogStore
-from logstore.workbench import cached, failures, histogram, measures, times
+from logstore.workbench import cached, failures, histogram, measures, params, times
 from logstore.workbench import frame as frames
 from logstore.workbench.charts import BAD
 from logstore.workbench.frame import Frame
 from logstore.workbench.later import later
+from logstore.workbench.measures import Many
+from logstore.workbench.rankings import leave, on_click
 from logstore.workbench.tables import LINK
 from logstore.workbench.times import Window
-from logstore.workbench.view import grouped
 
 _GROUPS, _TOPICS = 10, 50
+_FAILED = Selection(status="failed")
 _QUANTILES = ("latency_p50", "latency_p95", "latency_p99")
+
+
+def everything() -> bool:
+    """Whether the URL asks to read every record, however many there are."""
+    return params.one("everything") == "1"
+
+
+def offer(many: Many, noun: str) -> None:
+    """What would have to read very many records is read when somebody asks."""
+    st.caption(f"That means to read {many.records:,} {noun}, which takes a while.")
+    st.button("Read them all", key=f"read {noun}", icon=":material/hourglass_top:", on_click=_read_everything)
+
+
+def _read_everything() -> None:
+    params.put(everything="1")
+    frames.change(lambda view: view)  # also from inside a fragment the whole page runs
 
 
 def failures_of(frame: Frame, window: Window) -> None:
     """Failed attempts by destination, code and message."""
     st.subheader("Why attempts fail", anchor=False)
-    store = cached.store()
+    store, all_ = cached.store(), everything()
+    count = lambda: failures.groups(store, window, most=_GROUPS)  # noqa: E731 - an argument
     later(
-        ("failures", window),
-        lambda: failures.groups(store, window, most=_GROUPS),
+        ("failures", window, all_),
+        lambda: measures.unless_many(store, "attempt", _FAILED, window, count, everything=all_),
         lambda found: _groups(frame, found),
         words="Grouping the failures…",
     )
 
 
-def _groups(frame: Frame, found: pandas.DataFrame) -> None:
+def _groups(frame: Frame, found: pandas.DataFrame | Many) -> None:
+    if isinstance(found, Many):
+        offer(found, "failed attempts")
+        return
     histogram.unread(found.attrs["warnings"])
     if found.empty:
-        st.caption("No attempt failed in this range.")
+        st.caption("No failed attempts in this range.")
         return
     shown = pandas.DataFrame(
         {
@@ -55,9 +80,10 @@ def _groups(frame: Frame, found: pandas.DataFrame) -> None:
             "last": [times.ago(time, frame.now) for time in found["last"]],
         }
     )
+    click = on_click("group click", found, lambda row: _to_group(frame, row))
     config: dict[str, Any] = {
         "message": st.column_config.ButtonColumn(
-            "what the answer said", type="tertiary", key="group click", alignment="left", width=215
+            "what the answer said", type="tertiary", alignment="left", width=215, **click
         ),
         "code": st.column_config.TextColumn("code", width=95),
         "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=105),
@@ -70,31 +96,53 @@ def _groups(frame: Frame, found: pandas.DataFrame) -> None:
     st.dataframe(shown, key="groups", hide_index=True, column_config=config, height="content")
     if found.attrs["groups"] > len(found):
         st.caption(f"The {len(found)} largest of {found.attrs['groups']:,} groups of destination, code and message.")
-    row = _clicked("group click", found)
-    if row is not None:
-        where = f"code = {quoted(row['code'])}" if row["code"] else "not code exists"
-        _leave(
-            frame, "Attempts", tenant=row["tenant_id"], destination=row["destination_id"], status="failed", where=where
-        )
+    if found.attrs["cut"]:
+        st.caption(f"More than {failures.MOST:,} different answers: groups of rare ones are not added up to the end.")
+
+
+def _to_group(frame: Frame, row: Any) -> None:
+    only = {"tenant_ids": row["tenant_id"], "destination_ids": row["destination_id"]}
+    _leave(frame, **only, status="failed", where=row["where"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    published: Metrics
+    tried: pandas.DataFrame
 
 
 def topics(frame: Frame, window: Window) -> None:
     """Topics with how much was published and how many of its attempts failed."""
     st.subheader("Topics", anchor=False)
-    published = {row["topic"]: row["count"] for row in cached.published(window)}
-    tried = cached.ranking(Selection(), window, by="topic").set_index("topic")
-    names = sorted({*published, *tried.index}, key=lambda name: (-published.get(name, 0), name))[:_TOPICS]
+    store = cached.store()
+    later(
+        ("topics", window),
+        lambda: _count_topics(store, window),
+        lambda found: _topics(frame, found),
+        words="Counting the topics…",
+    )
+
+
+def _count_topics(store: LogStore, window: Window) -> _Topics:
+    published = measures.measured(store, "event", Selection(), window, dimensions=("topic",))
+    return _Topics(published, measures.ranking(store, Selection(), window, by="topic"))
+
+
+def _topics(frame: Frame, counted: _Topics) -> None:
+    published = {row["topic"]: row["count"] for row in counted.published}
+    tried = counted.tried.set_index("topic")
+    histogram.unread((*counted.published.warnings, *counted.tried.attrs["warnings"]))
+    names = sorted({*published, *tried.index}, key=lambda name: (-published.get(name, 0), name))
     if not names:
         st.caption("Nothing was published in this range.")
         return
-    found = pandas.DataFrame({"topic": names, "events": [published.get(name, 0) for name in names]})
+    found = pandas.DataFrame({"topic": names, "events": [published.get(name, 0) for name in names]}).head(_TOPICS)
     for column in ("attempts", "failed", "rate"):
-        found[column] = [tried[column].get(name, 0) for name in names]
-    shown = found.assign(topic=[f"{LINK} {name}" for name in names])
+        found[column] = [tried[column].get(name, 0) for name in found["topic"]]
+    shown = found.assign(topic=[f"{LINK} {name}" for name in found["topic"]])
+    click = on_click("topic click", found, lambda row: _leave(frame, topics=row["topic"]))
     config: dict[str, Any] = {
-        "topic": st.column_config.ButtonColumn(
-            "topic", type="tertiary", key="topic click", alignment="left", width=210
-        ),
+        "topic": st.column_config.ButtonColumn("topic", type="tertiary", alignment="left", width=210, **click),
         "events": st.column_config.NumberColumn("events", format="localized", width=90),
         "attempts": st.column_config.NumberColumn("attempts", format="localized", width=90),
         "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=110),
@@ -102,26 +150,36 @@ def topics(frame: Frame, window: Window) -> None:
     }
     height: Any = "content" if len(shown) <= 12 else 420
     st.dataframe(shown, key="topics", hide_index=True, column_config=config, height=height)
-    row = _clicked("topic click", found)
-    if row is not None:
-        _leave(frame, "Attempts", topic=row["topic"])
+    if len(names) > len(found):
+        st.caption(f"The {len(found)} topics with most events, of {len(names):,}.")
 
 
 def latencies(window: Window) -> None:
     """How long after its event an attempt is made, and one succeeds."""
     st.subheader("Time from event to attempt", anchor=False)
-    store = cached.store()
-    later(("latencies", window), lambda: _measure(store, window), _latencies, words="Measuring…")
+    store, all_ = cached.store(), everything()
+    measure = lambda: _measure(store, window)  # noqa: E731 - an argument
+    later(
+        ("latencies", window, all_),
+        lambda: measures.unless_many(store, "attempt", Selection(), window, measure, everything=all_),
+        _latencies,
+        words="Measuring…",
+    )
 
 
 def _measure(store: LogStore, window: Window) -> list[Metrics]:
-    asked = (Selection(where="attempt_number = 1 and manual = false"), Selection(status="success"))
+    # Whoever sends an event again by hand chooses when; that says nothing about the platform.
+    first = Selection(where="attempt_number = 1 and manual = false")
+    asked = (first, Selection(status="success", where="manual = false"))
     shape: dict[str, Any] = {"measures": ("count", *_QUANTILES)}
     return [measures.measured(store, "attempt", selection, window, **shape) for selection in asked]
 
 
-def _latencies(found: Sequence[Metrics]) -> None:
-    histogram.unread(tuple(dict.fromkeys(warning for part in found for warning in part.warnings)))
+def _latencies(found: Sequence[Metrics] | Many) -> None:
+    if isinstance(found, Many):
+        offer(found, "attempts")
+        return
+    histogram.unread(measures.unread(*found))
     names = ("to the first attempt", "to a success")
     rows = [
         _latency(name, part.rows[0] if part.rows else (0, None, None, None))
@@ -143,12 +201,5 @@ def _latency(name: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
     return name, *["–" if s is None else times.span(timedelta(seconds=s)) for s in seconds], number
 
 
-def _clicked(key: str, found: pandas.DataFrame) -> pandas.Series[Any] | None:
-    click: Any = st.session_state.get(key)
-    return found.iloc[click["row"]] if click is not None and click["row"] < len(found) else None
-
-
-def _leave(frame: Frame, page: str, **only: str) -> None:
-    names = {"tenant": "tenant_ids", "destination": "destination_ids", "topic": "topics"}
-    pairs = [*frame.view.carried(), *((names.get(name, name), value) for name, value in only.items())]
-    st.switch_page(frames.PAGES[page][0], query_params=grouped(pairs))
+def _leave(frame: Frame, **only: str) -> None:
+    leave("Attempts", [*frame.view.carried(), *only.items()])

@@ -54,19 +54,6 @@ def histogram(kind: Kind, selection: Selection, window: Window, zone: tzinfo) ->
     return _histogram(address(), kind, tuple(selection.to_query()), window.lower, window.upper, zone)
 
 
-def totals(selection: Selection, window: Window) -> dict[str, int]:
-    return _totals(address(), tuple(selection.to_query()), window.lower, window.upper)
-
-
-def ranking(selection: Selection, window: Window, *, by: str) -> pandas.DataFrame:
-    return _ranking(address(), tuple(selection.to_query()), window.lower, window.upper, by)
-
-
-def published(window: Window) -> list[dict[str, Any]]:
-    """The topics of a window, with how many events each has."""
-    return _published(address(), window.lower, window.upper)
-
-
 def health() -> maintenance.Health:
     """How the months stand, as maintenance sees it."""
     return _health(address())
@@ -94,21 +81,6 @@ def _histogram(
     return measures.histogram(store(), kind, Selection.from_query(query), Window(lower, upper), zone)
 
 
-@st.cache_data(ttl=60, max_entries=200, show_spinner=False)
-def _totals(address: str, query: Query, lower: datetime, upper: datetime) -> dict[str, int]:
-    return measures.totals(store(), Selection.from_query(query), Window(lower, upper))
-
-
-@st.cache_data(ttl=60, max_entries=200, show_spinner=False)
-def _ranking(address: str, query: Query, lower: datetime, upper: datetime, by: str) -> pandas.DataFrame:
-    return measures.ranking(store(), Selection.from_query(query), Window(lower, upper), by=by)
-
-
-@st.cache_data(ttl=60, max_entries=200, show_spinner=False)
-def _published(address: str, lower: datetime, upper: datetime) -> list[dict[str, Any]]:
-    return list(measures.measured(store(), "event", Selection(), Window(lower, upper), dimensions=("topic",)))
-
-
 @st.cache_data(ttl=30, max_entries=20, show_spinner=False)
 def _health(address: str) -> maintenance.Health:
     return maintenance.health(store())
@@ -122,5 +94,5 @@ def _loads(address: str) -> list[loads.Load]:
 def forget() -> None:
     """Drop the store and every answer; for tests, which change what is asked."""
     close()
-    for kept in (_names, _extent, _histogram, _totals, _ranking, _published, _health, _loads):
+    for kept in (_names, _extent, _histogram, _health, _loads):
         kept.clear()

@@ -41,6 +41,7 @@ def dressed(figure: Any, *, height: int) -> Any:
 def bars(frame: pandas.DataFrame, *, zone: tzinfo, noun: str) -> Any:
     """Counts over time, stacked by outcome; the box that is drawn on it selects a stretch of time."""
     width: timedelta = frame.attrs["width"]
+    note = f"; {frame.attrs['note']}" if "note" in frame.attrs else ""
     figure = go.Figure()
     for outcome, part in frame.groupby("outcome", sort=False):
         colour, pattern = _LOOK[str(outcome)]
@@ -48,7 +49,7 @@ def bars(frame: pandas.DataFrame, *, zone: tzinfo, noun: str) -> Any:
         figure.add_bar(
             x=starts,
             y=part["count"],
-            name=f"{outcome} ({part['count'].sum():,} {noun})",
+            name=f"{outcome} ({part['count'].sum():,} {noun}{note})",
             marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.5}, "line": {"width": 0}},
             offset=0,
             width=width.total_seconds() * 1000 * 0.92,

@@ -14,7 +14,8 @@ import pandas
 from logstore.metrics import Granularity
 from logstore.records import Selection, from_micros, to_micros
 from logstore.store import LogStore
-from logstore.workbench import cached
+from logstore.workbench import measures
+from logstore.workbench.measures import Many
 from logstore.workbench.times import Window
 
 TRENDS_MOST = 100  # rows of a ranking that get a line
@@ -22,16 +23,18 @@ CODES_MOST = 6  # that the picture tells apart
 OTHER = "other codes"
 _WIDTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "2d", "7d", "14d", "1M", "3M")
 _SLOTS_MOST = 45
+_TO_SUCCESS = ("count", "latency_p50", "latency_p95", "latency_p99")
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranked:
-    """A ranking, and for its first rows how the error rate went."""
+    """A ranking, and for its first rows how the error rate went; `warnings` name what could not be read."""
 
     rows: pandas.DataFrame
     trends: list[list[float | None]]
     width: str
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,9 +43,10 @@ class Health:
 
     row: dict[str, Any] | None
     successes: int
-    percentiles: tuple[float | None, float | None, float | None]  # seconds: p50, p95, p99
+    percentiles: tuple[float | None, float | None, float | None]  # seconds: p50, p95, p99; None of too many
     last_success: datetime | None
     last_failure: datetime | None
+    warnings: tuple[str, ...] = ()
 
 
 def granularity(span: timedelta, *, finest: str = "1m") -> Granularity:
@@ -60,7 +64,7 @@ def whole(window: Window, width: Granularity) -> Window:
 
 def ranked(store: LogStore, selection: Selection, window: Window, *, by: str) -> Ranked:
     """Tenants or destinations by their failures, each with its error rate over time."""
-    rows = cached.ranking(selection, window, by=by)
+    rows = measures.ranking(store, selection, window, by=by)
     keys = by.split(",")
     # What roll-ups tell apart: hours by tenant, days by destination. A short range reads its records.
     rolled = "1h" if by == "tenant_id" else "1d"
@@ -70,14 +74,15 @@ def ranked(store: LogStore, selection: Selection, window: Window, *, by: str) ->
         selection = selection.but(tenant_ids=tuple(dict.fromkeys(key[0] for key in shown)))
     if len(rows) > TRENDS_MOST and len(keys) > 1:
         selection = selection.but(destination_ids=tuple(dict.fromkeys(key[1] for key in shown)))
-    lines = rates(store, selection, window, keys, width) if shown else {}
-    return Ranked(rows=rows, trends=[lines.get(key, []) for key in shown], width=str(width))
+    lines, unread = rates(store, selection, window, keys, width) if shown else ({}, ())
+    warnings = tuple(dict.fromkeys((*rows.attrs["warnings"], *unread)))
+    return Ranked(rows=rows, trends=[lines.get(key, []) for key in shown], width=str(width), warnings=warnings)
 
 
 def rates(
     store: LogStore, selection: Selection, window: Window, keys: list[str], width: Granularity
-) -> dict[Key, list[float | None]]:
-    """The error rate per bucket, by the keys; None where nothing was tried."""
+) -> tuple[dict[Key, list[float | None]], tuple[str, ...]]:
+    """The error rate per bucket, by the keys, None where nothing was tried; and what could not be read."""
     around = whole(window, width)
     measured = store.attempt_metrics(
         around.lower,
@@ -90,26 +95,31 @@ def rates(
     found: dict[Key, list[float | None]] = {}
     for row in measured:
         found.setdefault(tuple(row[key] for key in keys), []).append(row["error_rate"])
-    return found
+    return found, measured.warnings
 
 
 def health(store: LogStore, where: Selection, window: Window) -> Health:
     """How one destination does in the range, and when it last answered, whenever that was."""
-    rows = cached.ranking(where, window, by="tenant_id,destination_id")
-    measures = ("count", "latency_p50", "latency_p95", "latency_p99")
+    rows = measures.ranking(store, where, window, by="tenant_id,destination_id")
     good = where.but(status="success")
-    (reached,) = store.attempt_metrics(window.lower, window.upper, selection=good, measures=measures).rows or [(0,)]
+    measure = lambda: measures.measured(store, "attempt", good, window, measures=_TO_SUCCESS)  # noqa: E731 - an argument
+    reached = measures.unless_many(store, "attempt", good, window, measure)
+    known: tuple[Any, ...] = (0, None, None, None)
+    if isinstance(reached, Many):
+        known = (reached.records, None, None, None)
+    elif reached.rows:
+        known = reached.rows[0]
+    success, failure = (store.list_attempt(where.but(status=status), limit=1) for status in ("success", "failed"))
+    measured = () if isinstance(reached, Many) else reached.warnings
+    warnings = (*rows.attrs["warnings"], *measured, *success.warnings, *failure.warnings)
     return Health(
         row=None if rows.empty else dict(zip(rows.columns, rows.iloc[0], strict=True)),
-        successes=reached[0],
-        percentiles=reached[1:] if reached[0] else (None, None, None),
-        last_success=_last(store, good),
-        last_failure=_last(store, where.but(status="failed")),
+        successes=known[0],
+        percentiles=(known[1], known[2], known[3]),
+        last_success=success.data[0].time if success.data else None,
+        last_failure=failure.data[0].time if failure.data else None,
+        warnings=tuple(dict.fromkeys(warnings)),
     )
-
-
-def _last(store: LogStore, selection: Selection) -> datetime | None:
-    return next((attempt.time for attempt in store.list_attempt(selection, limit=1)), None)
 
 
 def codes(store: LogStore, where: Selection, window: Window) -> pandas.DataFrame:
@@ -122,13 +132,13 @@ def codes(store: LogStore, where: Selection, window: Window) -> pandas.DataFrame
         selection=where.but(status="failed"),
         dimensions=("code",),
         granularity=str(width),
-    ).to_pandas()
-    frame = measured.rename(columns={"time": "start"})[["code", "start", "count"]]
+    )
+    frame = measured.to_pandas().rename(columns={"time": "start"})[["code", "start", "count"]]
     frame["code"] = frame["code"].fillna("no code")
     totals = frame.groupby("code")["count"].sum().sort_values(ascending=False, kind="stable")
     named = list(totals.index[:CODES_MOST])
     frame.loc[~frame["code"].isin(named), "code"] = OTHER
     frame["code"] = pandas.Categorical(frame["code"], [*named, OTHER])
     found = frame.groupby(["code", "start"], observed=True)["count"].sum().reset_index()
-    found.attrs |= {"width": str(width), "lower": around.lower, "upper": around.upper}
+    found.attrs |= {"width": str(width), "lower": around.lower, "upper": around.upper, "warnings": measured.warnings}
     return found

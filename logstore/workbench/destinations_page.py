@@ -9,13 +9,24 @@ import pandas
 import streamlit as st
 
 from logstore.records import Selection
-from logstore.workbench import cached, charts, destination_health, details, measures, rankings, times
+from logstore.workbench import (
+    cached,
+    charts,
+    destination_health,
+    details,
+    empty,
+    histogram,
+    measures,
+    rankings,
+    times,
+)
 from logstore.workbench import frame as frames
 from logstore.workbench.code_bars import code_bars
 from logstore.workbench.filters import filters
 from logstore.workbench.frame import Frame
 from logstore.workbench.later import later
 from logstore.workbench.listing import listing
+from logstore.workbench.rankings import Follow
 from logstore.workbench.times import Window
 from logstore.workbench.view import View
 
@@ -99,12 +110,13 @@ def _tenant(frame: Frame, window: Window) -> None:
     _ranking(frame, selection, window, by="tenant_id,destination_id", key="of tenant", follow=_into_destination)
 
 
-def _ranking(frame: Frame, selection: Selection, window: Window, *, by: str, key: str, follow: Any) -> None:
+def _ranking(frame: Frame, selection: Selection, window: Window, *, by: str, key: str, follow: Follow) -> None:
     store = cached.store()
 
     def draw(found: destination_health.Ranked) -> None:
+        histogram.unread(found.warnings)
         if found.rows.empty:
-            _quiet(key)
+            _quiet(frame, selection, key)
             return
         rows = found.rows.head(destination_health.TRENDS_MOST) if selection == Selection() else found.rows
         rankings.ranking(frame, rows, key=key, follow=follow, trends=found.trends, width=found.width)
@@ -118,23 +130,19 @@ def _ranking(frame: Frame, selection: Selection, window: Window, *, by: str, key
 
 def _into_tenant(row: pandas.Series[Any]) -> None:
     frames.change(lambda view: view.select(tenant_ids=(row["tenant_id"],)).at())
-    st.rerun()
 
 
 def _into_destination(row: pandas.Series[Any]) -> None:
     chosen = {"tenant_ids": (row["tenant_id"],), "destination_ids": (row["destination_id"],)}
     frames.change(lambda view: view.select(**chosen).at())
-    st.rerun()
 
 
-def _quiet(key: str) -> None:
-    extent = cached.extent("attempt")
-    if extent is None:
-        st.info("There are no attempts in the log yet. Load some: `python -m logstore demo`.", icon="📭")
+def _quiet(frame: Frame, selection: Selection, key: str) -> None:
+    """Nothing to rank: say when the newest attempt was, and lead there; once on a page."""
+    if key == "destinations":
+        st.caption("None in this range.")
         return
-    st.info("No attempts in this range.", icon="📭")
-    act = lambda view: view.over("all")  # noqa: E731 - a callback's argument
-    st.button("Show all time", on_click=frames.change, args=(act,), type="primary", key=f"all time {key}")
+    empty.nothing(frame, "attempt", selection.but(time=frame.view.asked(frame.now).time))
 
 
 def _destination(frame: Frame, window: Window) -> None:
@@ -158,6 +166,7 @@ def _destination(frame: Frame, window: Window) -> None:
 
 
 def _health(frame: Frame, found: destination_health.Health) -> None:
+    histogram.unread(found.warnings)
     row = found.row
     known = {"attempts in the range": "none"}
     if row is not None:
@@ -167,23 +176,29 @@ def _health(frame: Frame, found: destination_health.Health) -> None:
             "error rate": f"{row['rate']:.1%}",
             "codes of failures": row["codes"] or "none",
         }
-    half, most, nearly_all = (
-        "unknown" if seconds is None else times.span(timedelta(seconds=seconds)) for seconds in found.percentiles
-    )
     if found.successes:
-        known[f"time to success of {found.successes:,} attempts"] = f"p50 {half} · p95 {most} · p99 {nearly_all}"
-    known["last success"] = _when(frame, found.last_success)
-    known["last failure"] = _when(frame, found.last_failure)
+        known[f"time to success of {found.successes:,} attempts"] = _percentiles(found)
+    known["last success"] = _when(frame, found.last_success, found.warnings)
+    known["last failure"] = _when(frame, found.last_failure, found.warnings)
     details.facts(known)
 
 
-def _when(frame: Frame, time: datetime | None) -> str:
-    return "never" if time is None else f"{times.ago(time, frame.now)} ({times.show_short(time, frame.zone)})"
+def _percentiles(found: destination_health.Health) -> str:
+    named = zip(("p50", "p95", "p99"), found.percentiles, strict=True)
+    said = [f"{name} {times.span(timedelta(seconds=seconds))}" for name, seconds in named if seconds is not None]
+    return " · ".join(said) or "too many to measure: narrow the range"
+
+
+def _when(frame: Frame, time: datetime | None, unread: tuple[str, ...]) -> str:
+    if time is None:
+        return "unknown" if unread else "never"
+    return f"{times.ago(time, frame.now)} ({times.show_short(time, frame.zone)})"
 
 
 def _codes(frame: Frame, found: pandas.DataFrame) -> None:
+    histogram.unread(found.attrs["warnings"])
     if found.empty or not found["count"].sum():
-        st.caption("No attempt failed in this range.")
+        st.caption("No failed attempts in this range.")
         return
     st.plotly_chart(code_bars(found, zone=frame.zone), key="codes", config=charts.CONFIG)
     st.caption(f"Failed attempts by code, {rankings.in_words(found.attrs['width'])} a bar (UTC).")

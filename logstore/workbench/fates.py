@@ -23,7 +23,9 @@ from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.tables import attempts, events
 from logstore.tiers import Map, stretches
+from logstore.workbench import measures
 from logstore.workbench.bars import Bars
+from logstore.workbench.measures import Many
 from logstore.workbench.times import Window
 
 FATES = ("not delivered", "never attempted", "delivered")  # as bars are stacked
@@ -31,8 +33,23 @@ _MICRO = timedelta(microseconds=1)
 Counted = dict[tuple[datetime, str], int]
 
 
-def fates(store: LogStore, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
-    """Events per bar and fate; `attrs` carry the bars' width and warnings of what could not be read."""
+def fates(
+    store: LogStore, selection: Selection, window: Window, zone: tzinfo, *, everything: bool = False
+) -> pandas.DataFrame:
+    """Events per bar and fate; `attrs` carry the bars' width and warnings of what could not be read.
+
+    Of more events than one reads in a moment it only says how many were published, unless `everything` is wanted.
+    """
+    look = lambda: _look(store, selection, window, zone)  # noqa: E731 - an argument
+    found = measures.unless_many(store, "event", selection, window, look, everything=everything)
+    if not isinstance(found, Many):
+        return found
+    published = measures.histogram(store, "event", selection, window, zone)
+    published.attrs["note"] = "what became of them: narrow the range"
+    return published
+
+
+def _look(store: LogStore, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
     bars = Bars.of(window, zone)
 
     def read(connection: psycopg.Connection[Any], known: Map) -> tuple[Counted, list[str]]:

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 
-from logstore import cold, deadline, partitions, segments
+from logstore import deadline, partitions
 from logstore.records import Selection, from_micros, to_micros
+from logstore.segments import Segment
 from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.tiers import Map
+from logstore.workbench import archived
 from logstore.workbench.times import Window
 
 _DAY = timedelta(days=1)
+_GAP = (
+    "when destinations last answered: a month of the range came without its counts; metrics.rebuild(store) makes them"
+)
+Key = tuple[str, str, str]  # tenant, destination, status
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The newest attempt of a destination with one outcome."""
+    """The newest attempt of a destination with one outcome; no time: it is in a file that cannot be read."""
 
     tenant_id: str
     destination_id: str
     status: str
-    time: datetime
+    time: datetime | None
 
 
-def seen(store: LogStore, selection: Selection, window: Window) -> list[Seen]:
-    """The newest success and the newest failure of each destination in a window, over both tiers.
+def seen(store: LogStore, selection: Selection, window: Window) -> tuple[list[Seen], list[str]]:
+    """The newest success and the newest failure of each destination in a window, over both tiers; and what is unreadable.
 
     Two days are looked into, because the records of the newest may lie beyond the end of the window.
     """
@@ -42,42 +49,75 @@ def seen(store: LogStore, selection: Selection, window: Window) -> list[Seen]:
         "upper": window.upper,
     }
 
-    def read(connection: psycopg.Connection[Any], known: Map) -> list[Seen]:
-        found = []
+    def read(connection: psycopg.Connection[Any], known: Map) -> tuple[list[Seen], list[str]]:
+        span = {"start": window.lower, "end": window.upper}
+        if connection.execute(statements("postgres", "metrics")["has_gap_attempts"], span).fetchone() != (False,):
+            return [], [_GAP]
         with deadline.limited(connection):
             rows = connection.execute(statements("postgres", "workbench")["last_attempts"], values).fetchall()
+        search = _Search(selection, window)
         for tenant, destination, status, days, time in rows:
-            candidates = [time] if time else []
-            for day in days:
-                month = ("attempts", partitions.month_of(day))
-                if known.states.get(month) in ("cold", "purged") and (not time or day + _DAY > time):
-                    asked = (tenant, destination, status, max(day, window.lower), min(day + _DAY, window.upper))
-                    candidates += _archived(store, known, month, selection.topics, asked)
-                if candidates:
-                    break
-            if candidates:
-                found.append(Seen(tenant, destination, status, max(candidates)))
-        return found
+            cold = [day for day in days if known.states.get(_month(day)) in ("cold", "purged")]
+            search.want((tenant, destination, status), time, [day for day in cold if not time or day > time])
+        search.look(store, known)
+        return search.seen(), search.warnings
 
     return store.tiers.steadily(read)
 
 
-def _archived(
-    store: LogStore, known: Map, month: Any, topics: tuple[str, ...], asked: tuple[Any, ...]
-) -> list[datetime]:
-    tenant, destination, status, lower, upper = asked
-    found = []
-    for segment in known.segments.get(month, ()):
-        if segment.state != "sealed" or not segment.max_time or segment.max_time < lower:
-            continue
-        cursor = segments.engine()
-        values = [str(segment.path(store.settings.archive)), tenant, destination, status]
-        values += [to_micros(lower), to_micros(upper), list(topics), list(topics)]
-        try:
-            with deadline.interrupted(cursor):
-                row = cursor.execute(statements("duckdb", "workbench")["last_attempt"], values).fetchone()
-        except cold.UNREADABLE:
-            continue  # the counts beside it say what cannot be read
-        if row and row[0] is not None:
-            found.append(from_micros(row[0]))
-    return found
+def _month(day: datetime) -> partitions.Month:
+    return ("attempts", partitions.month_of(day))
+
+
+@dataclass(slots=True)
+class _Search:
+    """Destinations whose newest attempt is in the archive: one reading of a segment serves all of them."""
+
+    selection: Selection
+    window: Window
+    days: dict[Key, list[datetime]] = field(default_factory=dict)  # that a roll-up has them on, in cold months
+    found: dict[Key, datetime] = field(default_factory=dict)
+    holes: list[Segment] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def want(self, key: Key, time: datetime | None, days: list[datetime]) -> None:
+        if time is not None:
+            self.found[key] = time
+        if days:
+            self.days[key] = days
+
+    def look(self, store: LogStore, known: Map) -> None:
+        """Segments from the newest on, as long as one can hold something newer than what was found."""
+        months = {partitions.month_of(day) for days in self.days.values() for day in days}
+        for segment in reversed(known.listed("attempts", months)):
+            days = [day for key in self.days for day in self._days_in(key, segment)]
+            if not days:
+                continue
+            hole = self._read(store, segment, days)
+            if hole is not None:
+                self.holes.append(segment)
+                self.warnings.append(hole)
+
+    def seen(self) -> list[Seen]:
+        unread = {key for key in self.days if any(self._days_in(key, segment) for segment in self.holes)}
+        known = [Seen(*key, time) for key, time in self.found.items() if key not in unread]
+        return [*known, *(Seen(*key, None) for key in unread)]
+
+    def _days_in(self, key: Key, segment: Segment) -> list[datetime]:
+        """The days of a destination on which the segment may hold something newer than is known."""
+        if segment.min_time is None or segment.max_time is None:
+            return []
+        if key in self.found and self.found[key] >= segment.max_time:
+            return []
+        return [day for day in self.days[key] if day <= segment.max_time and segment.min_time < day + _DAY]
+
+    def _read(self, store: LogStore, segment: Segment, days: Sequence[datetime]) -> str | None:
+        lower, upper = max(min(days), self.window.lower), min(max(days) + _DAY, self.window.upper)
+        chosen = (self.selection.tenant_ids, self.selection.destination_ids, self.selection.topics)
+        values = [to_micros(lower), to_micros(upper), *(list(names) for names in chosen for _ in range(2))]
+        rows, hole = archived.rows(store, segment, "last_attempts", values)
+        for tenant, destination, status, micros in rows:
+            key, time = (tenant, destination, status), from_micros(micros)
+            if key in self.days:
+                self.found[key] = max(time, self.found.get(key, time))
+        return hole

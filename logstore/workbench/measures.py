@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any, TypeVar
 
 import pandas
@@ -16,16 +16,16 @@ import psycopg
 from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
-from logstore import deadline, metrics, segments
+from logstore import deadline, metrics
 from logstore.cursor import Kind
 from logstore.errors import TooBroad
 from logstore.metrics import Question, rollups
-from logstore.records import Page, Selection, TimeFilter
+from logstore.records import Selection, TimeFilter
 from logstore.statements import statements
 from logstore.store import LogStore
-from logstore.tiers import Map, stretches
 from logstore.workbench import lasts
 from logstore.workbench.bars import Bars
+from logstore.workbench.outcomes import outcomes
 from logstore.workbench.times import Window
 
 __all__ = ["TooBroad", "count", "extent", "histogram", "look_up", "names", "outcomes", "quick", "ranking", "totals"]
@@ -33,19 +33,18 @@ __all__ = ["TooBroad", "count", "extent", "histogram", "look_up", "names", "outc
 T = TypeVar("T")
 SECONDS = 5.0
 NAMES_MOST = 2000  # in a menu; longer ones are typed
+READ_MOST = 25_000  # records that are read for a count which roll-ups do not have; for more, somebody must ask
 OUTCOMES: dict[Kind, tuple[str, ...]] = {
     "attempt": ("failed", "success"),  # as bars are stacked: what needs attention stands on the ground
     "event": ("published",),  # what became of them takes a look at their attempts: workbench/fates.py
 }
-_DAY = timedelta(days=1)
 
 
 def quick(kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> bool:
     """Whether a histogram needs no look at the records but those at the edges of the window."""
     asked = {"selection": selection, "granularity": Bars.of(window, zone).grain, "dimensions": _by(kind)}
     question = Question.of(kind, window.lower, window.upper, **asked)  # type: ignore[arg-type]
-    short = window.span <= _DAY and selection.where is None
-    return short or rollups.serves(question) is not None
+    return rollups.serves(question) is not None
 
 
 def histogram(store: LogStore, kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
@@ -75,35 +74,83 @@ def measured(store: LogStore, kind: Kind, selection: Selection, window: Window, 
     return metrics.measure(store.tiers, kind, window.lower, window.upper, selection=selection, **asked)
 
 
-def totals(store: LogStore, selection: Selection, window: Window) -> dict[str, int]:
-    """How many attempts, failed attempts, and events published, in a window."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """How many attempts, failed attempts, and events published; `warnings` name what could not be read."""
+
+    attempts: int
+    failed: int
+    events: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """So many records that they are not read without being asked."""
+
+    records: int
+
+
+def unless_many(
+    store: LogStore,
+    kind: Kind,
+    selection: Selection,
+    window: Window,
+    count: Callable[[], T],
+    *,
+    everything: bool = False,
+) -> T | Many:
+    """What has to read all these records, if they are few enough, roll-ups cannot tell, or `everything` is wanted."""
+    asked = Question.of(kind, window.lower, window.upper, selection=selection.but(time=TimeFilter()))
+    if not everything and rollups.serves(asked) is not None:
+        found = measured(store, kind, selection, window)
+        if found.rows and found.rows[0][0] > READ_MOST:
+            return Many(found.rows[0][0])
+    return count()
+
+
+def totals(store: LogStore, selection: Selection, window: Window) -> Totals:
+    """How much happened in a window."""
     tried = measured(store, "attempt", selection, window, measures=("count", "failed_count"))
     published = measured(store, "event", selection.but(status=None, destination_ids=()), window)
     attempts, failed = tried.rows[0] if tried.rows else (0, 0)
-    return {"attempts": attempts, "failed": failed, "events": published.rows[0][0] if published.rows else 0}
+    events = published.rows[0][0] if published.rows else 0
+    return Totals(attempts=attempts, failed=failed, events=events, warnings=unread(tried, published))
+
+
+def unread(*found: metrics.Metrics) -> tuple[str, ...]:
+    """What several counts lack, each once."""
+    return tuple(dict.fromkeys(warning for part in found for warning in part.warnings))
 
 
 def ranking(store: LogStore, selection: Selection, window: Window, *, by: str) -> pandas.DataFrame:
     """Tenants or destinations, most failures first: attempts, failures, their rate and codes, last success and failure.
 
-    `by` is a column or several, as `tenant_id` or `tenant_id,destination_id`, or `topic`.
+    `by` is a column or several, as `tenant_id` or `tenant_id,destination_id`, or `topic`. `unread` are the outcomes whose
+    last time is in a file that cannot be read; `attrs` carry warnings.
     """
     names = tuple(by.split(","))
     ranked: dict[tuple[str, ...], _Rank] = {}
-    for row in measured(store, "attempt", selection, window, dimensions=(*names, "status", "code")):
+    found = measured(store, "attempt", selection, window, dimensions=(*names, "status", "code"))
+    warnings = list(found.warnings)
+    for row in found:
         rank = ranked.setdefault(tuple(row[name] for name in names), _Rank())
         rank.add(row["status"], row["code"] or "no code", row["count"])
     if "tenant_id" in names:
-        for seen in lasts.seen(store, selection, window):
+        newest, holes = lasts.seen(store, selection, window)
+        warnings += holes
+        for seen in newest:
             rank_of = ranked.get(tuple(getattr(seen, name) for name in names))
             if rank_of is not None:
-                rank_of.saw(seen.status, seen.time)
+                rank_of.saw(seen)
     rows = [(*key, *rank.row()) for key, rank in ranked.items()]
     order = sorted(rows, key=lambda row: (-row[len(names) + 1], -row[len(names)], row[: len(names)]))
-    return pandas.DataFrame(order, columns=[*names, *_RANKED])
+    frame = pandas.DataFrame(order, columns=[*names, *_RANKED])
+    frame.attrs["warnings"] = tuple(dict.fromkeys(warnings))
+    return frame
 
 
-_RANKED = ("attempts", "failed", "rate", "codes", "last_success", "last_failure")
+_RANKED = ("attempts", "failed", "rate", "codes", "last_success", "last_failure", "unread")
 
 
 @dataclass(slots=True)
@@ -112,6 +159,7 @@ class _Rank:
 
     tries: dict[str, int] = field(default_factory=lambda: {"success": 0, "failed": 0})
     last: dict[str, datetime] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
     codes: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, status: str, code: str, tries: int) -> None:
@@ -119,14 +167,20 @@ class _Rank:
         if status == "failed":
             self.codes.append((tries, code))
 
-    def saw(self, status: str, time: datetime) -> None:
-        self.last[status] = max(time, self.last.get(status, time))
+    def saw(self, seen: lasts.Seen) -> None:
+        if seen.time is None:
+            self.unread.add(seen.status)
+        else:
+            self.last[seen.status] = max(seen.time, self.last.get(seen.status, seen.time))
 
     def row(self) -> tuple[Any, ...]:
         attempts, failed = sum(self.tries.values()), self.tries["failed"]
         codes = ", ".join(f"{code} × {tries}" for tries, code in sorted(self.codes, reverse=True))
         rate = failed / attempts if attempts else 0.0
-        return attempts, failed, rate, codes, self.last.get("success"), self.last.get("failed")
+        # What was counted, and has no time, has one that nobody can read.
+        unread = self.unread | {status for status, tries in self.tries.items() if tries and status not in self.last}
+        last = (None if status in unread else self.last.get(status) for status in ("success", "failed"))
+        return attempts, failed, rate, codes, *last, frozenset(unread)
 
 
 def names(store: LogStore, what: str, **values: Any) -> list[str]:
@@ -138,31 +192,6 @@ def extent(store: LogStore, kind: Kind) -> tuple[datetime, datetime] | None:
     """The first and the last time in the log, or None when it is empty."""
     first, last = look_up(store, f"extent_of_{kind}s")[0]
     return None if first is None else (first, last)
-
-
-def outcomes(store: LogStore, page: Page[Any]) -> dict[tuple[str, str], list[bool]]:
-    """Of the events of a page, by (tenant, id): was each destination reached that was tried? Over both tiers."""
-    ids = [event.id for event in page]
-
-    def read(connection: psycopg.Connection[Any], known: Map) -> list[Any]:
-        rows = connection.execute(statements("postgres", "workbench")["outcomes_of_events"], {"events": ids}).fetchall()
-        months = [month for stretch in stretches(known.states, "attempts") for month in stretch.months]
-        oldest = min(event.time for event in page)
-        for segment in known.listed("attempts", months):
-            if segment.state == "sealed" and segment.max_time and segment.max_time >= oldest:  # attempts follow events
-                asked = [str(segment.path(store.settings.archive)), ids]
-                rows += (
-                    segments.engine().execute(statements("duckdb", "workbench")["outcomes_of_events"], asked).fetchall()
-                )
-        return rows
-
-    reached: dict[tuple[str, str, str], bool] = {}
-    for event, tenant, destination, success in store.tiers.steadily(read) if ids else ():
-        reached[tenant, event, destination] = reached.get((tenant, event, destination), False) or success
-    found: dict[tuple[str, str], list[bool]] = {}
-    for (tenant, event, _), success in reached.items():
-        found.setdefault((tenant, event), []).append(success)
-    return found
 
 
 def look_up(store: LogStore, name: str, **values: Any) -> list[Any]:

@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas
 import streamlit as st
 
+from logstore import deadline
 from logstore.records import Selection
-from logstore.workbench import breakdowns, cached, health_badges, histogram, rankings, rows, times
+from logstore.store import LogStore
+from logstore.workbench import (
+    breakdowns,
+    cached,
+    empty,
+    fates,
+    health_badges,
+    histogram,
+    measures,
+    rankings,
+    rows,
+    texts,
+    times,
+)
 from logstore.workbench import frame as frames
 from logstore.workbench.destinations_page import window_of
 from logstore.workbench.frame import Frame
+from logstore.workbench.later import later
+from logstore.workbench.measures import Many, Totals
 from logstore.workbench.times import Window
 from logstore.workbench.view import grouped
 
 _SHOWN = 8
+_SECONDS = 3.0  # that the newest failures may take
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """How much happened, and how each destination did."""
+
+    totals: Totals
+    ranked: pandas.DataFrame
 
 
 def page(frame: Frame) -> None:
-    """Counts, the histogram, what fails and why, topics, latencies, and the newest failures."""
+    """Counts, the histogram, what fails and why, topics, latencies, and the newest failures; all of the same time."""
+    rankings.left()
     with frames.sentences():
         health_badges.badges()
     if cached.extent("attempt") is None and cached.extent("event") is None:
         st.info("The log is empty. Load the sample data, or your own files, then reload this page:", icon="📭")
         st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
         return
-    window = window_of(frame)
+    window, inside = window_of(frame), Selection(time=frame.view.asked(frame.now).time)
     with frames.sentences():
         _numbers(frame, window)
     with frames.sentences():
-        histogram.chart(frame, "attempt", frame.view.asked(frame.now))
+        histogram.chart(frame, "attempt", inside)
     with frames.sentences():
-        _failing(frame, window)
+        _failing(frame, window, inside)
     with frames.sentences():
         breakdowns.failures_of(frame, window)
     with st.container(horizontal=True, gap="medium"):  # side by side where there is room
@@ -42,25 +69,72 @@ def page(frame: Frame) -> None:
         with st.container(width=440), frames.sentences():
             breakdowns.latencies(window)
     with frames.sentences():
-        _newest(frame)
+        _newest(frame, inside)
+
+
+def _summary(
+    window: Window, draw: Callable[[_Summary], None], *, words: str, meanwhile: Callable[[], None] | None = None
+) -> None:
+    """Counted beside the page, once for all that is drawn of it."""
+    store = cached.store()
+    later(("summary", window), lambda: _count(store, window), draw, words=words, meanwhile=meanwhile)
+
+
+def _count(store: LogStore, window: Window) -> _Summary:
+    ranked = measures.ranking(store, Selection(), window, by="tenant_id,destination_id")
+    return _Summary(measures.totals(store, Selection(), window), ranked)
 
 
 def _numbers(frame: Frame, window: Window) -> None:
-    counted = cached.totals(Selection(), window)
-    ranked = cached.ranking(Selection(), window, by="tenant_id,destination_id")
-    tried, failed = counted["attempts"], counted["failed"]
-    succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
-    to = f"to {len(ranked):,} destinations of {ranked['tenant_id'].nunique():,} tenants"
     with st.container(horizontal=True, gap="small"):
-        _number("Events published", f"{counted['events']:,}", None)
-        _number("Attempts", f"{tried:,}", to)
-        _number("Attempts that succeeded", succeeded, f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed")
+        with st.container(width=645):
+            _summary(window, _counts, words="Counting…", meanwhile=lambda: _three("…", "…", "…"))
         with st.container(width=430):
-            histogram.event_fates(frame, Selection(), window, _fates, meanwhile=lambda: _undelivered(("…", "…")))
+            _look_up(frame, window)
+
+
+def _counts(found: _Summary) -> None:
+    tried, failed = found.totals.attempts, found.totals.failed
+    succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
+    _three(
+        f"{found.totals.events:,}",
+        f"{tried:,}",
+        succeeded,
+        to=f"to {len(found.ranked):,} destinations of {found.ranked['tenant_id'].nunique():,} tenants",
+        of=f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed",
+    )
+    histogram.unread(found.totals.warnings)
+
+
+def _three(events: str, attempts: str, succeeded: str, *, to: str | None = None, of: str | None = None) -> None:
+    with st.container(horizontal=True, gap="small"):
+        _number("Events published", events, None)
+        _number("Attempts", attempts, to)
+        _number("Attempts that succeeded", succeeded, of)
+
+
+def _look_up(frame: Frame, window: Window) -> None:
+    """What became of the events; the list of events asks the same, so that it is counted once."""
+    wait = lambda: _undelivered(("…", "…"))  # noqa: E731 - an argument
+    if not breakdowns.everything():
+        histogram.event_fates(frame, Selection(), window, _fates, meanwhile=wait)
+        return
+    store, zone = cached.store(), frame.zone
+    later(
+        ("all fates", window, str(zone)),
+        lambda: fates.fates(store, Selection(), window, zone, everything=True),
+        _fates,
+        words="Looking up what became of these events…",
+        meanwhile=wait,
+    )
 
 
 def _fates(found: pandas.DataFrame) -> None:
     numbers = found.groupby("outcome")["count"].sum()
+    if "published" in numbers:
+        _undelivered(("?", "?"))
+        breakdowns.offer(Many(int(numbers["published"])), "events and their attempts")
+        return
     _undelivered([f"{int(numbers[fate]):,}" for fate in ("not delivered", "never attempted")])
     histogram.unread(found.attrs["warnings"])
 
@@ -77,32 +151,52 @@ def _number(label: str, number: str, help_: str | None) -> None:
     st.metric(label, number, border=True, help=help_, width=207)
 
 
-def _failing(frame: Frame, window: Window) -> None:
+def _failing(frame: Frame, window: Window, inside: Selection) -> None:
     st.subheader("Failing destinations", anchor=False)
-    ranked = cached.ranking(Selection(), window, by="tenant_id,destination_id")
-    ranked = ranked[ranked["failed"] > 0].head(_SHOWN).reset_index(drop=True)
-    if ranked.empty:
-        st.success("No attempt failed in this range.", icon="✅")
-        return
-    rankings.ranking(frame, ranked, key="failing", follow=lambda row: _to_destination(frame, row))
+
+    def draw(found: _Summary) -> None:
+        histogram.unread(found.ranked.attrs["warnings"])
+        if not found.totals.attempts:
+            empty.nothing(frame, "attempt", inside)
+            return
+        failing = found.ranked[found.ranked["failed"] > 0]
+        if failing.empty:
+            st.success(f"None of the {found.totals.attempts:,} attempts in this range failed.", icon="✅")
+            return
+        worst = failing.head(_SHOWN).reset_index(drop=True)
+        rankings.ranking(
+            frame, worst, key="failing", follow=lambda row: rankings.leave("Destinations", _to(frame, row))
+        )
+        if len(failing) > len(worst):
+            st.caption(f"The {len(worst)} with most failed attempts, of {len(failing):,} that have some.")
+
+    _summary(window, draw, words="Ranking…")
 
 
-def _to_destination(frame: Frame, of: Any) -> None:
+def _to(frame: Frame, of: Any) -> list[tuple[str, str]]:
+    """One destination over the same time, as a link says it."""
     where = Selection(tenant_ids=(of.tenant_id,), destination_ids=(of.destination_id,))
-    pairs = [*frame.view.carried(), *where.to_query()]
-    st.switch_page(frames.PAGES["Destinations"][0], query_params=grouped(pairs))
+    return [*frame.view.carried(), *where.to_query()]
 
 
-def _newest(frame: Frame) -> None:
-    failed = frame.view.asked(frame.now).but(status="failed")
-    found = cached.store().list_attempt(failed, limit=_SHOWN)
+def _newest(frame: Frame, inside: Selection) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         st.subheader("Newest failed attempts", anchor=False, width="content")
         params = grouped([*frame.view.carried(), ("status", "failed")])
         st.page_link(frames.PAGES["Attempts"][0], label="All failed attempts", icon="🚚", query_params=params)
+    with deadline.within(_SECONDS):
+        found = cached.store().list_attempt(inside.but(status="failed"), limit=_SHOWN)
+        newest = found if found.data else cached.store().list_attempt(Selection(status="failed"), limit=1)
+    for warning in found.warnings:
+        st.warning(texts.markdown(warning, 600))
     if found.data:
-        rows.rows(frame, "attempt", found, narrow=lambda attempt, _: _to_destination(frame, attempt))
+        path = frames.PAGES["Destinations"][0]
+        rows.rows(
+            frame,
+            "attempt",
+            found,
+            narrow=lambda attempt, _: st.switch_page(path, query_params=grouped(_to(frame, attempt))),
+        )
         return
-    newest = cached.store().list_attempt(Selection(status="failed"), limit=1).data
-    old = f"; the newest failure is {times.span(frame.now - newest[0].time)} old" if newest else ""
+    old = f"; the newest failure is {times.span(frame.now - newest.data[0].time)} old" if newest.data else ""
     st.caption(f"None in this range{old}.")

@@ -1,14 +1,18 @@
 -- name: outcomes_of_events
--- The same as PostgreSQL's statement of this name, from one segment.
+-- The same as PostgreSQL's statement of this name, from one segment. The times of the events leave out most row groups; a
+-- second around them forgives whoever cut off their fractions.
 SELECT event_id, tenant_id, destination_id, bool_or(status = 'success')
 FROM read_parquet(?) WHERE event_id IN (SELECT unnest(?))
+  AND event_time >= make_timestamptz(? - 1000000) AND event_time <= make_timestamptz(? + 1000000)
 GROUP BY event_id, tenant_id, destination_id
 
--- name: last_attempt
--- The newest attempt of a destination with one outcome in an interval of one segment.
-SELECT epoch_us(max(time)) FROM read_parquet(?)
-WHERE tenant_id = ? AND destination_id = ? AND status = ? AND time >= make_timestamptz(?) AND time < make_timestamptz(?)
+-- name: last_attempts
+-- The newest attempt of every destination with each outcome, in an interval of one segment.
+SELECT tenant_id, destination_id, status, epoch_us(max(time)) FROM read_parquet(?)
+WHERE time >= make_timestamptz(?) AND time < make_timestamptz(?)
+  AND (len(?) = 0 OR tenant_id IN (SELECT unnest(?))) AND (len(?) = 0 OR destination_id IN (SELECT unnest(?)))
   AND (len(?) = 0 OR topic IN (SELECT unnest(?)))
+GROUP BY ALL
 
 -- name: tried_events
 -- The same as PostgreSQL's statement of this name, from one segment.
@@ -31,12 +35,21 @@ GROUP BY ALL
 
 -- name: failure_groups
 -- The same as PostgreSQL's statement of this name, from one segment.
-SELECT (epoch_us(time) - ?) // ?, tenant_id, destination_id, code,
-       left(coalesce(nullif(response_data->>'$.error', ''), nullif(response_data->>'$.message', ''),
-                     nullif(response_data->>'$.detail', ''), nullif(response_data->>'$.body', ''),
-                     CASE WHEN json_type(response_data) <> 'OBJECT' THEN response_data->>'$' END), 1000),
-       count(*), epoch_us(min(time)), epoch_us(max(time))
-FROM read_parquet(?)
-WHERE status = 'failed' AND time >= make_timestamptz(?) AND time < make_timestamptz(?)
-GROUP BY ALL
-ORDER BY 6 DESC LIMIT 5000
+WITH named AS (
+    SELECT time, tenant_id, destination_id, code, response_data,
+           CASE WHEN response_data->>'$.error' <> '' THEN 'error' WHEN response_data->>'$.message' <> '' THEN 'message'
+                WHEN response_data->>'$.detail' <> '' THEN 'detail' WHEN response_data->>'$.body' <> '' THEN 'body'
+           END AS field
+    FROM read_parquet(?)
+    WHERE status = 'failed' AND time >= make_timestamptz(?) AND time < make_timestamptz(?)
+), placed AS (
+    SELECT (epoch_us(time) - ?) // ? AS place, tenant_id, destination_id, code,
+           CASE WHEN json_type(response_data, '$.' || field) = 'VARCHAR' THEN field END AS field,
+           left(CASE WHEN field IS NOT NULL THEN response_data->>('$.' || field)
+                     WHEN json_type(response_data) <> 'OBJECT' THEN response_data->>'$' END, 1000) AS text,
+           count(*) AS failed, epoch_us(min(time)) AS first, epoch_us(max(time)) AS last
+    FROM named GROUP BY ALL
+)
+SELECT tenant_id, destination_id, code, field, text, min(first), max(last), list(place), list(failed)
+FROM placed GROUP BY ALL
+ORDER BY sum(failed) DESC LIMIT ?

@@ -14,7 +14,7 @@ SELECT destination_id FROM destinations ORDER BY 1 LIMIT %(most)s
 SELECT name FROM topics ORDER BY 1 LIMIT %(most)s
 
 -- name: tenants_of_destination
-SELECT tenant_id FROM destinations WHERE destination_id = %(destination)s ORDER BY 1 LIMIT 2
+SELECT tenant_id FROM destinations WHERE destination_id = %(destination)s ORDER BY 1 LIMIT 50
 
 -- name: tenant_exists
 SELECT tenant_id FROM tenants WHERE tenant_id = %(tenant)s
@@ -74,13 +74,36 @@ GROUP BY 1, 2, 3, 4
 
 -- name: failure_groups
 -- Failed attempts of an interval by destination, code and what the answer says; where that stands is a guess, the first of
--- these wins, and logstore/workbench/deliveries.py reads on from there.
-SELECT floor(extract(epoch FROM time - %(origin)s) / %(width)s)::int, tenant_id, destination_id, code,
-       left(coalesce(nullif(response_data->>'error', ''), nullif(response_data->>'message', ''),
-                     nullif(response_data->>'detail', ''), nullif(response_data->>'body', ''),
-                     CASE WHEN jsonb_typeof(response_data) <> 'object' THEN response_data #>> '{}' END), 1000),
-       count(*), min(time), max(time)
-FROM attempts
-WHERE status = 'failed' AND time >= %(lower)s AND time < %(upper)s
-GROUP BY 1, 2, 3, 4, 5
-ORDER BY 6 DESC LIMIT %(most)s
+-- these wins, and logstore/workbench/deliveries.py reads on from there. A group comes whole, with how many failed in which
+-- of the places of the trend: the limit cuts groups and never a part of one.
+WITH said AS (
+    SELECT a.time, a.tenant_id, a.destination_id, a.code,
+           CASE WHEN jsonb_typeof(a.response_data->f.field) = 'string' THEN f.field END AS field,
+           left(CASE WHEN f.field IS NOT NULL THEN a.response_data->>f.field
+                     WHEN jsonb_typeof(a.response_data) <> 'object' THEN a.response_data #>> '{}' END, 1000) AS text
+    FROM attempts a CROSS JOIN LATERAL (
+        SELECT CASE WHEN a.response_data->>'error' <> '' THEN 'error' WHEN a.response_data->>'message' <> '' THEN 'message'
+                    WHEN a.response_data->>'detail' <> '' THEN 'detail' WHEN a.response_data->>'body' <> '' THEN 'body'
+               END AS field) f
+    WHERE a.status = 'failed' AND a.time >= %(lower)s AND a.time < %(upper)s
+), placed AS (
+    SELECT floor(extract(epoch FROM time - %(origin)s) / %(width)s)::int AS place, tenant_id, destination_id, code, field, text,
+           count(*) AS failed, min(time) AS first, max(time) AS last
+    FROM said GROUP BY 1, 2, 3, 4, 5, 6
+)
+SELECT tenant_id, destination_id, code, field, text, min(first), max(last), array_agg(place), array_agg(failed)
+FROM placed GROUP BY 1, 2, 3, 4, 5
+ORDER BY sum(failed) DESC LIMIT %(most)s
+
+-- name: open_letters
+-- How many open dead letters there are of a reason, and the newest of them: what comes after it was not meant.
+SELECT count(*), max(id) FROM dead_letters
+WHERE state = 'open' AND reason = %(reason)s AND (%(load)s::bigint IS NULL OR load = %(load)s)
+
+-- name: parts_of_index
+-- The months of a table, oldest first, and whether each has its part of an index.
+SELECT c.relname, EXISTS (SELECT FROM pg_inherits pi JOIN pg_index i ON i.indexrelid = pi.inhrelid
+                          WHERE pi.inhparent = to_regclass(%(index)s) AND i.indrelid = c.oid AND i.indisvalid)
+FROM pg_inherits p JOIN pg_class c ON c.oid = p.inhrelid
+WHERE p.inhparent = to_regclass(%(parent)s) AND NOT p.inhdetachpending
+ORDER BY c.relname

@@ -145,19 +145,18 @@ def test_rankings_and_totals_equal_a_plain_count(
 ) -> None:
     inside = _chosen("attempt", RECORDS[1], selection, window)
     failed = [a for a in inside if a.status == "failed"]
-    assert measures.totals(filled, selection, window) == {
-        "attempts": len(inside),
-        "failed": len(failed),
-        "events": len(_chosen("event", RECORDS[0], selection, window)),
-    }
+    published = len(_chosen("event", RECORDS[0], selection, window))
+    expected = measures.Totals(attempts=len(inside), failed=len(failed), events=published)
+    assert measures.totals(filled, selection, window) == expected
     ranked = measures.ranking(filled, selection, window, by="tenant_id,destination_id")
     tries = Counter((a.tenant_id, a.destination_id) for a in inside)
     assert {(r.tenant_id, r.destination_id): r.attempts for r in ranked.itertuples()} == tries
     newest: dict[Any, datetime] = {}
     for a in sorted(inside, key=lambda a: a.time):
         newest[a.tenant_id, a.destination_id, a.status] = a.time
-    seen = lasts.seen(filled, selection, window)
+    seen, unread = lasts.seen(filled, selection, window)
     assert {(s.tenant_id, s.destination_id, s.status): s.time for s in seen} == newest
+    assert not unread and not any(ranked["unread"])
     topics = measures.ranking(filled, selection, window, by="topic")
     assert dict(zip(topics["topic"], topics["failed"], strict=True)) == {
         topic: sum(a.topic == topic for a in failed) for topic in {a.topic for a in inside}
