@@ -22,6 +22,7 @@ class Answer:
     truncated: bool = False
     warnings: tuple[str, ...] = ()
     title: str | None = None
+    read: int | None = None  # rows that were read for it, after the filters that files are read with; None: not counted
 
     @property
     def columns(self) -> tuple[str, ...]:

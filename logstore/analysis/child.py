@@ -53,7 +53,8 @@ def main() -> None:
         timer.daemon = True
         timer.start()
         table = _run(connection, judge(connection, task["sql"]), task["rows"] + 1)
-        outcome = {"truncated": table.num_rows > task["rows"], "seconds": time.perf_counter() - started}
+        seconds = time.perf_counter() - started
+        outcome = {"truncated": table.num_rows > task["rows"], "seconds": seconds, "read": rows_read(connection)}
         _reply(outcome, table.slice(0, task["rows"]))
     except Refused as error:
         _fail("refused", str(error))
@@ -88,6 +89,7 @@ def lock(task: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         }
     )
     connection.execute("SET TimeZone = 'UTC'")
+    count_rows(connection)
     connection.execute("SET python_enable_replacements = false")
     for parent, columns in task["columns"].items():
         files = task["files"][parent]
@@ -181,6 +183,22 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> pyarrow.
         if rows >= most:
             break
     return pyarrow.Table.from_batches(batches, schema=reader.schema)
+
+
+def count_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let DuckDB count the rows that it reads; `rows_read` tells after each query."""
+    connection.execute("SET enable_profiling = 'no_output'")
+    wanted = json.dumps({"OPERATOR_CARDINALITY": "true", "OPERATOR_TYPE": "true"})
+    connection.execute(f"SET custom_profiling_settings = '{wanted}'")
+
+
+def rows_read(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """The rows that the last query read from its tables, of what their filters let through; None: DuckDB cannot tell."""
+    try:
+        plan = json.loads(connection.get_profiling_information())
+    except Exception:  # a query that was ended early has none
+        return None
+    return sum(int(node["operator_cardinality"]) for node in _nodes(plan) if node.get("operator_type") == "TABLE_SCAN")
 
 
 def _limit(task: dict[str, Any]) -> None:

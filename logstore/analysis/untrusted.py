@@ -66,7 +66,8 @@ def sandbox(
     outcome = _outcome(header, code, seconds, memory)
     with pa.ipc.open_stream(rest) as reader:
         table = reader.read_all()
-    return Answer(table=table, seconds=outcome["seconds"], truncated=outcome["truncated"], warnings=archive.warnings)
+    told = {name: outcome[name] for name in ("seconds", "truncated", "read")}
+    return Answer(table=table, warnings=archive.warnings, **told)
 
 
 def _check(sql: object, seconds: object, rows: object, memory: object) -> int:

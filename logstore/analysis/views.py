@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -71,41 +72,70 @@ def connect(store: LogStore, *, tiers: Tiers = "cold") -> duckdb.DuckDBPyConnect
 
 def open_views(store: LogStore, tiers: Tiers) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
     """A new DuckDB with the views, and what is missing from them."""
+    connection = blank(store)
+    try:
+        return connection, fill(store, connection, tiers)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def blank(store: LogStore, *, memory: str | None = None) -> duckdb.DuckDBPyConnection:
+    """A new DuckDB without views, so that whoever fills it can be watched and interrupted meanwhile."""
+    connection = duckdb.connect(
+        config={
+            "autoinstall_known_extensions": "false",
+            "temp_directory": str(store.settings.home / "tmp"),
+            **({"memory_limit": memory} if memory else {}),
+        }
+    )
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # cursors do not inherit a session's
+    connection.execute("SET parquet_metadata_cache = true")  # sealed files do not change
+    return connection
+
+
+def fill(
+    store: LogStore,
+    connection: duckdb.DuckDBPyConnection,
+    tiers: Tiers,
+    *,
+    go_on: Callable[[], None] = lambda: None,
+) -> tuple[str, ...]:
+    """Make the views, and say what is missing from them. `go_on` is called between batches of hot rows; it may raise."""
     if tiers not in ("cold", "both"):
         raise InvalidSelection(f"tiers is {tiers!r}; it must be 'cold' or 'both'")
 
-    def make(_: object, known: Map) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
+    def make(_: object, known: Map) -> tuple[str, ...]:
         archive = Archive.of(store, known, tiers)
-        connection = views_of(store, archive)
+        _views(store, connection, archive)
         if tiers == "both":
             for parent in PARENTS:
                 cold = sorted(m for (p, m), state in known.states.items() if p == parent and state not in _HOT)
-                _copy_hot(store, connection, parent, cold)
+                _copy_hot(store, connection, parent, cold, go_on)
                 both = connection.sql(f"SELECT * FROM cold_{parent} UNION ALL SELECT * FROM hot_{parent}")
                 both.create_view(parent, replace=True)
-        return connection, archive.warnings
+        return archive.warnings
 
     return store.tiers.steadily(make)
 
 
 def views_of(store: LogStore, archive: Archive) -> duckdb.DuckDBPyConnection:
     """A new DuckDB whose views are over these segments."""
-    connection = duckdb.connect(
-        config={
-            "autoinstall_known_extensions": "false",
-            "temp_directory": str(store.settings.home / "tmp"),
-        }
-    )
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # cursors do not inherit a session's
-    connection.execute("SET parquet_metadata_cache = true")  # sealed files do not change
+    connection = blank(store)
+    _views(store, connection, archive)
+    return connection
+
+
+def _views(store: LogStore, connection: duckdb.DuckDBPyConnection, archive: Archive) -> None:
     for parent in PARENTS:
         files = [str(s.path(store.settings.archive)) for s in archive.segments if s.parent == parent]
         if files:
-            connection.read_parquet([glob.escape(file) for file in files]).create_view(f"cold_{parent}")
+            cold = connection.read_parquet([glob.escape(file) for file in files])
         else:  # an empty list of files has no columns
-            connection.execute(f"CREATE TABLE cold_{parent} ({column_types(parent)})")
-        connection.sql(f"SELECT * FROM cold_{parent}").create_view(parent)
-    return connection
+            nulls = ", ".join(f'NULL::{_TYPES[field.type]} AS "{field.name}"' for field in segments.schema(parent))
+            cold = connection.sql(f"SELECT {nulls} WHERE false")
+        cold.create_view(f"cold_{parent}", replace=True)
+        connection.sql(f"SELECT * FROM cold_{parent}").create_view(parent, replace=True)
 
 
 def column_types(parent: str) -> str:
@@ -113,7 +143,13 @@ def column_types(parent: str) -> str:
     return ", ".join(f'"{field.name}" {_TYPES[field.type]}' for field in segments.schema(parent))
 
 
-def _copy_hot(store: LogStore, connection: duckdb.DuckDBPyConnection, parent: str, cold: list[date]) -> None:
+def _copy_hot(
+    store: LogStore,
+    connection: duckdb.DuckDBPyConnection,
+    parent: str,
+    cold: list[date],
+    go_on: Callable[[], None],
+) -> None:
     """Stream the rows that PostgreSQL serves, as Arrow; those of cold months are in the files already."""
     from adbc_driver_postgresql import dbapi
 
@@ -133,10 +169,13 @@ def _copy_hot(store: LogStore, connection: duckdb.DuckDBPyConnection, parent: st
         dbapi.connect(make_conninfo(store.database.conninfo, options=options)) as postgres,
         postgres.cursor() as cursor,
     ):
+        go_on()
         cursor.execute(query.as_string())
-        connection.execute(f"CREATE TABLE hot_{parent} ({column_types(parent)})")
-        connection.register("incoming", cursor.fetch_record_batch())
-        connection.execute(f"INSERT INTO hot_{parent} SELECT * FROM incoming")
+        connection.execute(f"CREATE OR REPLACE TABLE hot_{parent} ({column_types(parent)})")
+        for batch in cursor.fetch_record_batch():
+            go_on()
+            connection.register("incoming", batch)
+            connection.execute(f"INSERT INTO hot_{parent} SELECT * FROM incoming")
         connection.unregister("incoming")
 
 

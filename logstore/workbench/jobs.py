@@ -13,7 +13,8 @@ import pyarrow
 
 from logstore import analysis
 from logstore.analysis import Answer
-from logstore.analysis.views import Tiers, open_views
+from logstore.analysis.child import count_rows, rows_read
+from logstore.analysis.views import Tiers, blank, fill
 from logstore.errors import LogstoreError, SandboxError
 from logstore.store import LogStore
 
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 SECONDS = 30.0
 ROWS = 10_000
+MEMORY = "1GB"  # that DuckDB may take for a question in the server's own process; beyond it, it uses the disk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +48,7 @@ class Job:
         self._started = time.monotonic()
         self._cancelled = threading.Event()
         self._late = False
+        self._copying = True
         self._connection: duckdb.DuckDBPyConnection | None = None
         threading.Thread(target=self._run, name="question", daemon=True).start()
 
@@ -86,24 +89,29 @@ class Job:
         question = analysis.questions()[request.question or ""]
         values = question.bind(dict(request.parameters))
         sql = f"EXPLAIN {question.sql}" if request.explain else question.sql
-        connection, missing = open_views(self._store, request.tiers)
         timer = threading.Timer(SECONDS, self._stop)
         timer.daemon = True
-        with connection:
+        with blank(self._store, memory=MEMORY) as connection:
             self._connection = connection
             timer.start()
             try:
+                missing = fill(self._store, connection, request.tiers, go_on=self._check)
+                self._copying = False
                 self._check()
+                count_rows(connection)
                 started = time.perf_counter()
                 table, more = _read(connection, sql, values)
                 seconds = time.perf_counter() - started
+                read = rows_read(connection)
+            except duckdb.OutOfMemoryException as error:
+                raise SandboxError(f"the question needed more memory than {MEMORY}: {self._advice()}") from error
             except duckdb.Error as error:
                 self._check()
                 raise SandboxError(f"the question could not be answered: {str(error).splitlines()[0]}") from error
             finally:
                 timer.cancel()
                 self._connection = None
-        return Answer(table=table, seconds=seconds, truncated=more, warnings=missing, title=question.title)
+        return Answer(table=table, seconds=seconds, truncated=more, warnings=missing, title=question.title, read=read)
 
     def _stop(self) -> None:
         self._late = True
@@ -113,7 +121,12 @@ class Job:
         if self._cancelled.is_set():
             raise SandboxError("the query was cancelled")
         if self._late:
-            raise SandboxError(f"the question was stopped after {SECONDS:g} s: narrow it by time or tenant")
+            raise SandboxError(f"the question was stopped after {SECONDS:g} s: {self._advice()}")
+
+    def _advice(self) -> str:
+        if self._copying and self.request.tiers == "both":
+            return "the hot months are too large to be copied; ask without them, or archive some first"
+        return "narrow it by time or tenant"
 
 
 def _read(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, Any]) -> tuple[pyarrow.Table, bool]:

@@ -24,7 +24,9 @@ def result(frame: Frame, answer: Answer, *, explained: bool) -> None:
         return
     count = f"{len(answer):,} {'row' if len(answer) == 1 else 'rows'}"
     with st.container(horizontal=True, gap="small", vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**{count}** in {answer.seconds:.3f} s{'; there are more' if answer.truncated else ''}")
+        st.markdown(
+            f"**{count}** in {answer.seconds:.3f} s{_read(answer)}{'; there are more' if answer.truncated else ''}"
+        )
         st.download_button(
             "Download as CSV",
             answers.as_csv(answer),
@@ -40,6 +42,15 @@ def result(frame: Frame, answer: Answer, *, explained: bool) -> None:
     height: Any = "content" if len(shown) <= 15 else 560
     st.dataframe(shown, hide_index=True, height=height, key=f"answer {id(answer)}")
     _picture(answer, shown)
+
+
+def _read(answer: Answer) -> str:
+    """How much was read for it; what the files' footers tell needs no row."""
+    if answer.read is None:
+        return ""
+    return (
+        f", {answer.read:,} {'row' if answer.read == 1 else 'rows'} read" if answer.read else ", no row had to be read"
+    )
 
 
 def _picture(answer: Answer, shown: Any) -> None:
