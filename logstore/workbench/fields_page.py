@@ -11,7 +11,7 @@ import streamlit as st
 from logstore import fields
 from logstore.cursor import Kind
 from logstore.fields import Field
-from logstore.workbench import cached, details, empty, times
+from logstore.workbench import cached, details, empty, measures, times, working
 from logstore.workbench import frame as frames
 from logstore.workbench.field_words import (
     CHANGED,
@@ -74,6 +74,17 @@ def _catalogue(address: str, topic: str) -> list[Field]:
     return sorted(found, key=lambda field: state_of(field) == STEADY)
 
 
+@st.cache_data(ttl=3, max_entries=200, show_spinner=False)
+def _parts(address: str, column: str, path: tuple[str, ...]) -> dict[str, bool]:
+    """The months that a field's index is made of: is its part there?"""
+    found: dict[str, bool] = {}
+    for parent, columns in fields.COLUMNS.items():
+        if column in columns:
+            index = fields.index_name(parent, column, path)
+            found |= dict(measures.look_up(cached.store(), "parts_of_index", parent=parent, index=index))
+    return found
+
+
 def _summary(found: list[Field]) -> str:
     states = [state_of(field) for field in found]
     said = [f"**{len(found):,} {'field' if len(found) == 1 else 'fields'}**"]
@@ -101,7 +112,7 @@ def _table(frame: Frame, found: list[Field]) -> None:
             "nulls": [field.nulls for field in found],
             "distinct": [_values(field) for field in found],
             "longest": [f"{field.longest:,}" if field.longest else "" for field in found],
-            "index": ["⚡ indexed" if field.indexed else "no" for field in found],
+            "index": [_index(field) for field in found],
             "last": [times.ago(field.last_seen, frame.now) for field in found],
             "first": [times.ago(field.first_seen, frame.now) for field in found],
         }
@@ -118,6 +129,13 @@ def _table(frame: Frame, found: list[Field]) -> None:
         selection_mode="single-row",
         selection_default={"selection": {"rows": open_row, "columns": [], "cells": []}},
     )
+
+
+def _index(field: Field) -> str:
+    if not field.indexed:
+        return "no"
+    parts = _parts(cached.address(), field.column, field.path)
+    return "⚡ indexed" if all(parts.values()) else f"⏳ {sum(parts.values())} of {len(parts)} months"
 
 
 def _values(field: Field) -> str:
@@ -168,13 +186,24 @@ def _field(frame: Frame, field: Field) -> None:
         for name in ("Events", "Attempts") if kind == "event" else ("Attempts",):
             label = f"Show the {name.lower()} that match"
             st.page_link(frames.PAGES[name][0], label=label, icon=frames.PAGES[name][1], query_params=params)
-        st.caption(_index_words(field))
-        verb = "drop" if field.indexed else "add"
+        missing = _missing(field)
+        if missing:
+            st.info(f"The index is being built; still to do: {working.some(missing)}.", icon="⏳")
+        st.caption(_index_words(field, missing))
+        verb = "drop" if field.indexed and not missing else "add"
         command = ["python", "-m", "logstore", "index", verb, field.topic, name_of(field)]
         st.code(shlex.join(command), language="bash", wrap_lines=True)
 
 
-def _index_words(field: Field) -> str:
+def _missing(field: Field) -> list[str]:
+    """The months that an index lacks, in the order in which they are built."""
+    parts = _parts(cached.address(), field.column, field.path) if field.indexed else {}
+    return [month for month, there in parts.items() if not there]
+
+
+def _index_words(field: Field, missing: list[str]) -> str:
+    if missing:
+        return "Until then a filter on it reads the rows of those months. If nothing is at it any more, this goes on:"
     if field.indexed:
         return "It is indexed: comparing it with = and a text finds its rows at once. To give the index up:"
     return "It is not indexed: a filter on it reads every row of the range. To index it, month by month while others write:"

@@ -13,7 +13,7 @@ from logstore import loads
 from logstore.errors import LoadError
 from logstore.loads import LETTER_STATES, DeadLetter
 from logstore.settings import Settings
-from logstore.workbench import cached, children, details, params, texts, times
+from logstore.workbench import cached, children, details, letter_batches, params, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 
@@ -49,16 +49,20 @@ def section(frame: Frame) -> None:
         cached.store(), state=state, reason=reason, load=load, before=params.number("before"), limit=_PAGE + 1
     )
     _said()
+    letter_batches.live()
     if not found:
         st.info("No dead letters match; choose another state or reason above.", icon="📭")
     else:
         _table(frame, found[:_PAGE])
         _pages(found)
+        if state == "open" and reason and Settings.read().role == "operator":
+            letter_batches.offer(reason, load)
     number = params.number("letter")
     if number is not None:
         _letter(frame, loads.dead_letter(cached.store(), number))
     elif found:
-        st.caption("Choose a row to read the letter, load it after all, or discard it.")
+        more = "" if reason or state != "open" else " Choose a reason above to do so with all of its letters."
+        st.caption(f"Choose a row to read the letter, load it after all, or discard it.{more}")
 
 
 def _choices(counted: list[tuple[str, str, int]]) -> tuple[str, str | None, int | None]:

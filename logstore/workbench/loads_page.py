@@ -22,13 +22,16 @@ _SHOWN = 50
 
 def page(frame: Frame) -> None:
     """What comes in, what came in, what did not."""
-    history = loads.history(cached.store(), limit=_SHOWN)
+    history = loads.history(cached.store(), limit=_SHOWN + 1)
+    history, more = history[:_SHOWN], len(history) > _SHOWN
     _bring_in(first=not history)
     with frames.sentences():
         running.live(history)
     st.subheader("Loads, the newest first", anchor=False)
     if history:
         _table(frame, history)
+        if more:
+            st.caption(f"The newest {_SHOWN} loads; `python -m logstore loads --limit 1000` lists older ones as well.")
         _one(frame, history)
     else:
         st.info("Nothing was loaded yet. Load a file or a folder above, or the sample data:", icon="📭")
