@@ -41,6 +41,7 @@ def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:
         "code": found.code or "none",
         "time": f"{frame.show(found.time)} {frame.zone_name}",
         "try": f"{found.attempt_number}, {by}",
+        "tier": tables.tier_of("attempt", found),
         "attempt": found.id,
     }
     if not within_event:

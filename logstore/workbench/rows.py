@@ -8,12 +8,14 @@ from typing import Any
 import streamlit as st
 
 from logstore.cursor import Kind
+from logstore.errors import TooBroad
 from logstore.records import Attempt, Page
-from logstore.workbench import cached, details, measures, tables
+from logstore.workbench import cached, details, measures, tables, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 
 _ROWS_SEEN, _HEIGHT = 15, 560
+_UNKNOWN = "❔ unknown"
 
 
 def rows(
@@ -32,9 +34,9 @@ def rows(
     # A new page is a new table: nothing stays chosen from the old one, which stays on screen until this one is there.
     key = f"rows {kind} {page.data[0].id} {page.data[-1].id} {len(page)} {','.join(names)}"
     outcomes = outcomes_of(page) if "outcome" in names else None
-    open_row = [i for i, record in enumerate(page.data) if record.id == frame.view.open]
+    open_row = [i for i, record in enumerate(page.data) if record.id == frame.view.open][:1]
     st.dataframe(
-        tables.table(frame, kind, page.data, names, outcomes),
+        tables.table(frame, kind, page, names, outcomes),
         key=key,
         hide_index=True,
         height="content" if len(page) <= _ROWS_SEEN else _HEIGHT,
@@ -49,9 +51,14 @@ def rows(
     click = tables.clicked(kind, names, key)
     if click is not None and click[1] < len(page):
         _follow(frame, click[0], page.data[click[1]], narrow)
+    opened(frame, kind, page)
+
+
+def opened(frame: Frame, kind: Kind, page: Page[Any]) -> None:
+    """The attempt that the URL names, wherever it is."""
     if kind == "attempt" and frame.view.open is not None:
-        attempt = page.data[open_row[0]] if open_row else cached.store().retrieve_attempt(frame.view.open)
-        details.attempt(frame, attempt)
+        here = next((attempt for attempt in page.data if attempt.id == frame.view.open), None)
+        details.attempt(frame, here or cached.store().retrieve_attempt(frame.view.open))
 
 
 def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
@@ -66,7 +73,9 @@ def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
 
 def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str], None] | None) -> None:
     if column in ("id", "event"):
-        frames.go_to_event(record.event_id if isinstance(record, Attempt) else record.id, record.tenant_id)
+        if isinstance(record, Attempt):
+            frames.go_to_event(record.event_id, record.tenant_id, record.id if column == "id" else None)
+        frames.go_to_event(record.id, record.tenant_id)
     if narrow is not None:
         narrow(record, column)
     only: dict[str, Any] = {"tenant_ids": (record.tenant_id,)}
@@ -77,9 +86,16 @@ def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str],
 
 
 def outcomes_of(page: Page[Any]) -> dict[tuple[str, str], str]:
-    """What became of the events of a page, by (tenant, id)."""
-    found = measures.outcomes(cached.store(), page)
-    return {key: _outcome(len(reached), sum(reached)) for key, reached in found.items()}
+    """What became of the events of a page, by (tenant, id); what could not be read is unknown, and not nothing."""
+    try:
+        found = measures.outcomes(cached.store(), page)
+    except TooBroad as error:  # the rows themselves are there
+        st.warning(f"What became of these events: {texts.markdown(error, 300)}")
+        return {(event.tenant_id, event.id): _UNKNOWN for event in page}
+    for warning in found.warnings:
+        st.warning(texts.markdown(warning, 600))
+    said = {key: _outcome(len(reached), sum(reached)) for key, reached in found.items()}
+    return said | dict.fromkeys(found.unknown, _UNKNOWN)
 
 
 def _outcome(tried: int, reached: int) -> str:

@@ -13,11 +13,14 @@ from logstore import filters as language
 from logstore.cursor import Kind
 from logstore.errors import InvalidFilter
 from logstore.filters.python import value_at
-from logstore.records import Attempt, Event
-from logstore.workbench import deliveries, texts
+from logstore.partitions import month_of
+from logstore.records import Attempt, Event, Page
+from logstore.tables import BY_KIND
+from logstore.workbench import cached, deliveries, texts
 from logstore.workbench.frame import Frame
 
 STATUS = {"success": "✅ success", "failed": "❌ failed"}
+TIER = {"hot": "🔥 hot", "cold": "📦 archive"}
 Record = Event | Attempt
 LINK = ":material/link:"  # a button in a table looks like text; this says that it leads somewhere
 
@@ -65,22 +68,26 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
         "topic": _TOPIC,
         "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 185),
         "event_time": Column("event's time", lambda attempt, frame: frame.show(attempt.event_time), 190),
-        "id": Column("attempt", lambda attempt, _: attempt.id, 250),
+        "id": Column(
+            "attempt", lambda attempt, _: attempt.id, 250, True, "click: the attempt, beside all of its event"
+        ),
         "response": Column("response", lambda attempt, _: _line(attempt.response_data), 420),
         "data": Column("payload", lambda attempt, _: _line(attempt.event_data), 420),
     },
 }
 DEFAULTS: dict[Kind, tuple[str, ...]] = {
-    "event": ("time", "id", "outcome", "tenant", "topic", "data"),
-    "attempt": ("time", "status", "code", "event", "said", "number", "destination", "tenant", "topic"),
+    "event": ("time", "id", "outcome", "tier", "tenant", "topic", "data"),
+    "attempt": ("time", "status", "code", "event", "said", "number", "tier", "destination", "tenant", "topic"),
 }
 # Of an event's list only: what became of it takes a look at its attempts.
 OUTCOME = Column("outcome", lambda event, _: "", 190, help="destinations reached, of those that were tried")
+# Not the record's own: the page says where each was read.
+_TIER = Column("tier", lambda record, _: "", 95, help="hot: in PostgreSQL; archive: in sealed Parquet segments")
 
 
 def known(kind: Kind) -> dict[str, Column]:
     """The columns that a list can show, in the order of the chooser."""
-    found = dict(COLUMNS[kind])
+    found = dict(COLUMNS[kind]) | {"tier": _TIER}
     if kind == "event":
         found["outcome"] = OUTCOME
     return found
@@ -107,14 +114,22 @@ def chosen(kind: Kind, names: Sequence[str], without: Sequence[str] = ()) -> lis
 
 
 def table(
-    frame: Frame, kind: Kind, records: Sequence[Record], names: Sequence[str], outcomes: dict[Any, str] | None = None
+    frame: Frame, kind: Kind, page: Page[Any], names: Sequence[str], outcomes: dict[Any, str] | None = None
 ) -> pandas.DataFrame:
-    """The records as text, a column per name."""
+    """The records of a page as text, a column per name."""
     columns = {name: column for name in names if (column := column_of(kind, name))}
-    found = {name: [_said(column, record, frame) for record in records] for name, column in columns.items()}
+    found = {name: [_said(column, record, frame) for record in page] for name, column in columns.items()}
     if "outcome" in found:
-        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "⚪ never attempted") for r in records]
+        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "⚪ never attempted") for r in page]
+    if "tier" in found:
+        found["tier"] = [TIER[tier] for tier in page.tiers]
     return pandas.DataFrame(found, columns=list(columns))
+
+
+def tier_of(kind: Kind, record: Record) -> str:
+    """Where a record that was read by itself is kept: its month says so."""
+    state = cached.store().tiers.map().states.get((BY_KIND[kind].name, month_of(record.time)))
+    return TIER["cold" if state in ("cold", "purged") else "hot"]
 
 
 def _said(column: Column, record: Record, frame: Frame) -> Any:
