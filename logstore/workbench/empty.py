@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import streamlit as st
 
+from logstore import deadline
 from logstore.cursor import Kind
+from logstore.errors import TooBroad
 from logstore.records import Selection, TimeFilter
 from logstore.workbench import cached, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.view import View
+
+SECONDS = 3.0  # that one looks for what lies outside the range
 
 
 def nothing(frame: Frame, kind: Kind, selection: Selection) -> None:
@@ -24,18 +29,30 @@ def nothing(frame: Frame, kind: Kind, selection: Selection) -> None:
         st.info(f"No {kind}s beyond this place, within this range and these filters.", icon="📭")
         st.button("Go to the newest page", on_click=_newest, type="primary")
         return
-    store = cached.store()
-    lister = store.list_event if kind == "event" else store.list_attempt
-    newest = lister(selection.but(time=TimeFilter()), limit=1).data
-    if not newest:
+    period = f"in the last {times.RANGE_LABELS[frame.view.range]}" if frame.view.range else "between these times"
+    try:
+        time = _newest_time(kind, selection)
+    except TooBroad:
+        st.info(f"No {kind}s match {period}. Whether any do at other times would take long to find out.", icon="📭")
+        st.button("Look at all times", on_click=frames.change, args=(lambda view: view.over("all"),), type="primary")
+        return
+    if time is None:
         st.info(f"No {kind}s match these filters at any time.", icon="📭")
         st.button("Clear the filters", on_click=frames.change, args=(clear,), type="primary")
         return
-    time = newest[0].time
-    period = f"in the last {times.RANGE_LABELS[frame.view.range]}" if frame.view.range else "between these times"
     old = times.span(frame.now - time)
     st.info(f"No {kind}s match {period}; the newest that does is {old} old ({frame.show(time)}).", icon="📭")
     st.button("Jump there", on_click=frames.change, args=(lambda view: there(view, time, frame),), type="primary")
+
+
+def _newest_time(kind: Kind, selection: Selection) -> datetime | None:
+    """When the newest record was that matches at any time; None when none does."""
+    if not selection.time.bounds():
+        return None  # all times were asked for already
+    lister: Any = cached.store().list_event if kind == "event" else cached.store().list_attempt
+    with deadline.within(SECONDS):
+        found = lister(selection.but(time=TimeFilter()), limit=1).data
+    return found[0].time if found else None
 
 
 def clear(view: View) -> View:

@@ -88,6 +88,7 @@ def frame(page: str, *, range_: bool = True) -> Frame:
         st.button(f"Go on without “{error.name}”", on_click=drop, args=(error.name,), type="primary")
         st.stop()
     found = Frame(page, view)
+    _arrive(page)
     st.html(_STYLE)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title(page, anchor=False, width="content")
@@ -95,6 +96,14 @@ def frame(page: str, *, range_: bool = True) -> Frame:
             _range(found)
     _sidebar(found)
     return found
+
+
+def _arrive(page: str) -> None:
+    """Whoever comes from another page sees what is newest now, and not what was when they left."""
+    if st.session_state.get("arrived") != page:
+        st.session_state["arrived"] = page
+        for name in ("pin", "live since"):
+            st.session_state.pop(name, None)
 
 
 def _range(found: Frame) -> None:
@@ -213,7 +222,10 @@ def sentences() -> Iterator[None]:
         st.button("Go to the newest page", on_click=change, args=(lambda view: view.at(),), type="primary")
     except LogstoreError as error:
         st.error(texts.markdown(_sentence(str(error)), 1000), icon="⚠️")
-    except (SQLAlchemyError, psycopg.Error):
+    except (SQLAlchemyError, psycopg.Error) as error:
+        if isinstance(getattr(error, "orig", error), psycopg.errors.QueryCanceled):  # the server's own limit of time
+            st.error("Too broad to answer in time: narrow the time or choose a tenant.", icon="⚠️")
+            return
         log.exception("the database did not answer")
         st.error("The database did not answer. Try again; if it stays so, run `python -m logstore doctor`.", icon="⚠️")
     except Exception:

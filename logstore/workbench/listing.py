@@ -8,8 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from logstore import cursor
+from logstore import cursor, deadline
 from logstore.cursor import Kind, Position
+from logstore.errors import TooBroad
 from logstore.records import Page, Selection
 from logstore.store import LogStore
 from logstore.workbench import cached, empty, facets, live, rows, texts, toolbar
@@ -18,6 +19,7 @@ from logstore.workbench.frame import Frame
 from logstore.workbench.histogram import chart
 from logstore.workbench.toolbar import Shown
 
+SECONDS = 10.0  # that a page of rows may take; an expression that no index serves may have to read everything
 _CURSORLESS = ("next", "prev", "open", "columns", "zone", "limit")
 
 
@@ -33,6 +35,7 @@ def listing(frame: Frame, kind: Kind, *, without: Sequence[str] = ()) -> None:
             rows.rows(frame, kind, shown.page, without=without)
         else:
             empty.nothing(frame, kind, selection)
+            rows.opened(frame, kind, shown.page)
     with above, frames.sentences():
         chart(frame, kind, selection)
         if not without:
@@ -48,13 +51,22 @@ def read(frame: Frame, kind: Kind, selection: Selection) -> Shown:
         pinned = st.session_state.get("pin")
         next_ = pinned[1] if pinned and pinned[0] == key else None
     lister = lister_of(store, kind)
-    page = lister(selection, limit=view.limit, next=next_, prev=view.prev)
+    with deadline.within(SECONDS):
+        page = lister(selection, limit=view.limit, next=next_, prev=view.prev)
+        shown = _shown(lister, selection, page, backward=view.prev is not None)
     if next_ is None and view.prev is None and page.data:
         top = page.data[0].time + timedelta(microseconds=1)
         st.session_state["pin"] = (key, cursor.encode(kind, Position(top, "")))
     for warning in page.warnings:
         st.warning(texts.markdown(warning, 600))
-    return Shown(page, _any(lister, selection, prev=page.prev), _any(lister, selection, next=page.next))
+    return shown
+
+
+def _shown(lister: Callable[..., Page[Any]], selection: Selection, page: Page[Any], *, backward: bool) -> Shown:
+    """A page says whether more lies ahead of it; behind it, it keeps a way back even when nothing lies there."""
+    if backward:
+        return Shown(page, page.prev is not None, _any(lister, selection, next=page.next))
+    return Shown(page, _any(lister, selection, prev=page.prev), page.next is not None)
 
 
 def _pin_key(frame: Frame, kind: Kind) -> tuple[Any, ...]:
@@ -73,5 +85,8 @@ def lister_of(store: LogStore, kind: Kind) -> Callable[..., Page[Any]]:
 
 
 def _any(lister: Callable[..., Page[Any]], selection: Selection, **at: str | None) -> bool:
-    """Whether a cursor leads to anything: a page keeps a way back even when nothing lies there."""
-    return any(at.values()) and len(lister(selection, limit=1, **at)) > 0
+    """Whether a cursor leads to anything."""
+    try:
+        return any(at.values()) and len(lister(selection, limit=1, **at)) > 0
+    except TooBroad:  # the rows are there; whoever turns the page is told
+        return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from logstore import cursor
+from logstore import cursor, deadline
 from logstore.cursor import Kind, Position
 from logstore.records import Selection
 from logstore.workbench import cached, params
@@ -14,7 +14,7 @@ from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 
 SECONDS = 2
-MOST = 1000  # that are counted
+MOST = 100  # that are counted: they are read with their payloads, by every session that looks
 
 
 def toggle(frame: Frame) -> None:
@@ -50,7 +50,7 @@ def _look(frame: Frame, kind: Kind, selection: Selection, since: str) -> None:
             if not number:
                 st.caption(f":material/sensors: Live: no new {kind}s since this page was read.")
                 return
-            shown = f"{MOST:,}+" if number > MOST else f"{number:,}"
+            shown = f"{MOST}+" if number > MOST else f"{number}"
             st.markdown(f":material/sensors: **{shown} new**", width="content")
             if st.button("Show them", icon=":material/vertical_align_top:", key="show new"):
                 for name in ("pin", "live since"):
@@ -63,7 +63,8 @@ def new(kind: Kind, selection: Selection, since: str) -> int:
     """How many records of a selection are newer than a place in its list; more than MOST are not counted."""
     store = cached.store()
     lister: Any = store.list_event if kind == "event" else store.list_attempt
-    page = lister(selection, limit=MOST, prev=since)
+    with deadline.within(SECONDS):
+        page = lister(selection, limit=MOST, prev=since)
     return len(page) + (page.prev is not None)
 
 
