@@ -23,8 +23,9 @@ _PATIENCE = timedelta(hours=1)
 _SAYING = ("error", "message", "detail", "body")
 _TAG = re.compile(r"<[^<>]{0,200}>")
 
-STATES = ("delivered", "failing", "exhausted", "never attempted")
-ICONS = {"delivered": "✅", "failing": "⏳", "exhausted": "❌", "never attempted": "⚪"}
+STATES = ("delivered", "failing", "exhausted", "never attempted", "unknown")
+ICONS = {"delivered": "✅", "failing": "⏳", "exhausted": "❌", "never attempted": "⚪", "unknown": "❔"}
+_UNREAD = "Unknown: no attempt was found, but a part of the archive that may hold some cannot be read."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,20 +42,23 @@ class Delivery:
         return ICONS[self.state]
 
 
-def deliveries(event: Event, attempts: Iterable[Attempt], *, now: datetime) -> list[Delivery]:
-    """The deliveries of an event, the worst first; also the one that its publisher asked for and nobody tried."""
+def deliveries(event: Event, attempts: Iterable[Attempt], *, now: datetime, whole: bool = True) -> list[Delivery]:
+    """The deliveries of an event, the worst first; also the one that its publisher asked for and nobody tried.
+
+    `whole` is whether these are all attempts that there are: what was not read, nobody can say was never attempted.
+    """
     by_destination: dict[str, list[Attempt]] = {}
     if event.destination_id:
         by_destination[event.destination_id] = []
     for attempt in sorted(attempts, key=lambda attempt: (attempt.time, attempt.id)):
         by_destination.setdefault(attempt.destination_id, []).append(attempt)
-    found = [_delivery(event, destination, tried, now) for destination, tried in by_destination.items()]
-    worst = ("exhausted", "failing", "never attempted", "delivered")
+    found = [_delivery(event, destination, tried, now, whole) for destination, tried in by_destination.items()]
+    worst = ("exhausted", "failing", "never attempted", "unknown", "delivered")
     return sorted(found, key=lambda delivery: (worst.index(delivery.state), delivery.destination_id))
 
 
-def _delivery(event: Event, destination_id: str, tried: Sequence[Attempt], now: datetime) -> Delivery:
-    state, words = _state(event, tried, now)
+def _delivery(event: Event, destination_id: str, tried: Sequence[Attempt], now: datetime, whole: bool) -> Delivery:
+    state, words = _state(event, tried, now) if tried or whole else ("unknown", _UNREAD)
     return Delivery(destination_id=destination_id, state=state, words=words, attempts=tuple(tried))
 
 
@@ -119,13 +123,15 @@ def _counted(number: int) -> str:
     return "1 attempt" if number == 1 else f"{number} attempts"
 
 
-def worst_icon(found: Sequence[Delivery]) -> str:
+def worst_icon(found: Sequence[Delivery], *, whole: bool = True) -> str:
     """The sign of the delivery that needs attention most; they are sorted so."""
-    return found[0].icon if found else ICONS["never attempted"]
+    return found[0].icon if found else ICONS["never attempted" if whole else "unknown"]
 
 
-def summary(found: Sequence[Delivery]) -> str:
+def summary(found: Sequence[Delivery], *, whole: bool = True) -> str:
     """The event's fate in one line."""
+    if not found and not whole:
+        return _UNREAD
     if not found:
         return "Never attempted: no destination took it. Its tenant may have none for this topic, or it was disabled."
     counts = {state: sum(delivery.state == state for delivery in found) for state in STATES}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
+
 import streamlit as st
 
-from logstore.records import Attempt, Event, Selection
-from logstore.workbench import cached, charts, deliveries, details, snippets, texts, times
+from logstore.records import Attempt, Event, Selection, TimeFilter
+from logstore.workbench import cached, charts, deliveries, details, snippets, tables, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.comparison import comparison
 from logstore.workbench.deliveries import Delivery
@@ -15,6 +18,19 @@ from logstore.workbench.view import grouped
 
 ATTEMPTS_MOST = 500
 _COPIED_MOST = 200_000  # characters; more is downloaded
+_EARLY = timedelta(hours=1)  # by which the clock of whoever attempts may be behind that of whoever publishes
+_OWN_ROW_MISSING = "The event's own row is not in the log; this is what its attempts carry of it."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What the log has of an event: itself, its attempts oldest first, what could not be read, and what is to be said."""
+
+    event: Event | None
+    attempts: list[Attempt]
+    warnings: tuple[str, ...] = ()
+    note: str = ""
+    tier: str = "not in the log"  # of the event's own row
 
 
 def page(frame: Frame) -> None:
@@ -22,48 +38,58 @@ def page(frame: Frame) -> None:
     asked = frame.view.id
     if not asked:
         st.info("Paste an event's or attempt's id into “Find an id”, or choose one from a list.", icon="🔎")
-        st.page_link(frames.PAGES["Events"][0], label="Go to the events", icon="📨")
+        _to_events(frame)
         return
-    event, attempts, note = read(asked, frame.view.tenant)
-    if event is None:
+    told = read(asked, frame.view.tenant)
+    for warning in told.warnings:
+        st.warning(texts.markdown(warning, 600))
+    if told.event is None:
         st.warning("No event has this id:", icon="🔎")
         st.code(asked[:500], language=None)
         whose = " of this tenant" if frame.view.tenant else ""
         st.caption(
             f"Nothing{whose} is in the log under it. Ids are matched whole: check for a missing beginning or end."
         )
-        st.page_link(frames.PAGES["Events"][0], label="Go to the events", icon="📨")
+        _to_events(frame)
         return
-    if note:
-        st.info(note, icon="ℹ️")
-    found = deliveries.deliveries(event, attempts, now=frame.now)
-    _head(frame, event, found)
-    _timeline(frame, event, found)
-    _payload(event)
+    if told.note:
+        st.info(told.note, icon="ℹ️")
+    found = deliveries.deliveries(told.event, told.attempts, now=frame.now, whole=not told.warnings)
+    _head(frame, told, told.event, found)
+    _timeline(frame, told.event, found)
+    _payload(told.event)
     with frames.sentences():
-        comparison(frame, event, attempts)
-    _copies(event, attempts)
+        comparison(frame, told.event, told.attempts)
+    _copies(told.event, told.attempts)
 
 
-def read(event_id: str, tenant_id: str | None) -> tuple[Event | None, list[Attempt], str]:
-    """The event, its attempts oldest first, and what is to be said about them."""
+def _to_events(frame: Frame) -> None:
+    along = grouped(frame.view.carried())
+    st.page_link(frames.PAGES["Events"][0], label="Go to the events", icon="📨", query_params=along)
+
+
+def read(event_id: str, tenant_id: str | None) -> Told:
+    """The event and its newest attempts, which say what became of it; none is older than the event."""
     store = cached.store()
     event = store.retrieve_event(event_id, tenant_id=tenant_id)
     owner = event.tenant_id if event else tenant_id
-    selection = Selection(event_ids=(event_id,), tenant_ids=(owner,) if owner else ())
-    listed = store.list_attempt(selection, limit=ATTEMPTS_MOST, order="asc")
-    attempts = [attempt for attempt in listed if owner is None or attempt.tenant_id == owner]
+    time = TimeFilter(gte=event.time - _EARLY) if event else TimeFilter()
+    selection = Selection(event_ids=(event_id,), tenant_ids=(owner,) if owner else (), time=time)
+    listed = store.list_attempt(selection, limit=ATTEMPTS_MOST)
+    attempts = list(reversed(listed.data))
     if event is None and attempts:
-        kept = attempts[0].event
+        kept = attempts[-1].event
         bare = Event(**{name: getattr(kept, name) for name in Event.columns if name != "destination_id"})
-        return bare, attempts, "The event's own row is not in the log; this is what its attempts carry of it."
-    note = f"The event has more than {ATTEMPTS_MOST} attempts; the first ones are shown." if listed.next else ""
-    return event, attempts, note
+        same = [attempt for attempt in attempts if attempt.tenant_id == bare.tenant_id]
+        return Told(event=bare, attempts=same, warnings=listed.warnings, note=_OWN_ROW_MISSING)
+    note = f"The event has more than {ATTEMPTS_MOST} attempts; the newest ones are shown." if listed.next else ""
+    tier = tables.tier_of("event", event) if event else ""
+    return Told(event=event, attempts=attempts, warnings=listed.warnings, note=note, tier=tier)
 
 
-def _head(frame: Frame, event: Event, found: list[Delivery]) -> None:
-    icon = deliveries.worst_icon(found)
-    st.subheader(f"{icon} {deliveries.summary(found)}", anchor=False)
+def _head(frame: Frame, told: Told, event: Event, found: list[Delivery]) -> None:
+    icon = deliveries.worst_icon(found, whole=not told.warnings)
+    st.subheader(f"{icon} {deliveries.summary(found, whole=not told.warnings)}", anchor=False)
     facts = {
         "event": event.id,
         "tenant": event.tenant_id,
@@ -71,6 +97,7 @@ def _head(frame: Frame, event: Event, found: list[Delivery]) -> None:
         "time": f"{frame.show(event.time)} {frame.zone_name}, {times.ago(event.time, frame.now)}",
         "may be retried": "yes" if event.eligible_for_retry else "no",
         "published to": event.destination_id or "all that subscribe",
+        "tier": told.tier,
     }
     details.facts(facts)
     for delivery in found:
@@ -100,29 +127,31 @@ def _delivery(frame: Frame, event: Event, delivery: Delivery) -> None:
 
 def _attempts(frame: Frame, delivery: Delivery) -> None:
     """The attempts as tabs, the newest chosen, or the one of the URL."""
-    attempts = list(delivery.attempts)
-    labels = {
-        a.id: f"{'✅' if a.status == 'success' else '❌'} {a.attempt_number} · {a.code or 'none'}" for a in attempts
-    }
-    opened = next((a for a in attempts if a.id == frame.view.open), attempts[-1])
+    attempts = delivery.attempts
+    opened = next((i for i, a in enumerate(attempts) if a.id == frame.view.open), len(attempts) - 1)
     key = f"answer {delivery.destination_id}"
     if len(attempts) > 1:
         st.segmented_control(
             "Attempt",
-            list(labels),
-            key=frames.bound(key, opened.id),
-            format_func=labels.__getitem__,
+            range(len(attempts)),
+            key=frames.bound(key, opened),
+            format_func=lambda place: _label(place, attempts[place]),
             on_change=_chosen,
-            args=(key,),
+            args=(key, attempts),
             label_visibility="collapsed",
         )
-    details.answer(frame, opened, within_event=True)
+    details.answer(frame, attempts[opened], within_event=True)
 
 
-def _chosen(key: str) -> None:
-    attempt_id = st.session_state[key]
-    if attempt_id:
-        frames.change(lambda view: view.but(open=attempt_id))
+def _label(place: int, attempt: Attempt) -> str:
+    """Numbered by place, because two with one label would be one choice; and Markdown, because such labels are."""
+    return f"{tables.STATUS[attempt.status].split()[0]} {place + 1} · {texts.markdown(attempt.code or 'none', 24)}"
+
+
+def _chosen(key: str, attempts: tuple[Attempt, ...]) -> None:
+    place = st.session_state[key]
+    if place is not None:
+        frames.change(lambda view: view.but(open=attempts[place].id))
 
 
 def _timeline(frame: Frame, event: Event, found: list[Delivery]) -> None:

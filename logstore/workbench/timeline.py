@@ -71,7 +71,7 @@ def timeline(event: Event, found: Sequence[deliveries.Delivery], *, zone: tzinfo
     """Every attempt of an event, a line per destination."""
     known = axis([event.time, *(attempt.time for delivery in found for attempt in delivery.attempts)])
     figure = go.Figure()
-    rows = [label(delivery.destination_id) for delivery in found]
+    rows = range(len(found) - 1, -1, -1)  # the first on top; numbers, because labels that are cut may be the same
     _paths(figure, event, found, rows, known)
     for status, symbol, colour in (("success", "circle", GOOD), ("failed", "x", BAD)):
         points = [
@@ -85,13 +85,14 @@ def timeline(event: Event, found: Sequence[deliveries.Delivery], *, zone: tzinfo
     dressed(figure, height=150 + 52 * len(rows))
     _gaps(figure, event, known)
     _ticks(figure, event, known, zone)
-    figure.update_yaxes(categoryorder="array", categoryarray=rows[::-1], range=[-0.85, len(rows) - 0.35])
-    figure.update_yaxes(type="category", showgrid=False)
+    names = [label(delivery.destination_id) for delivery in found]
+    figure.update_yaxes(type="linear", tickvals=list(rows), ticktext=names, range=[-0.85, len(rows) - 0.35])
+    figure.update_yaxes(showgrid=False, zeroline=False)
     figure.update_layout(dragmode=False)
     return figure
 
 
-def _paths(figure: Any, event: Event, found: Sequence[deliveries.Delivery], rows: Sequence[str], known: Axis) -> None:
+def _paths(figure: Any, event: Event, found: Sequence[deliveries.Delivery], rows: Sequence[int], known: Axis) -> None:
     for delivery, row in zip(found, rows, strict=True):
         across = [known.places[attempt.time] for attempt in delivery.attempts]
         across = [known.places[event.time], *across]
@@ -102,7 +103,7 @@ def _paths(figure: Any, event: Event, found: Sequence[deliveries.Delivery], rows
 def _marks(
     figure: Any,
     event: Event,
-    points: Sequence[tuple[float, str, Attempt]],
+    points: Sequence[tuple[float, int, Attempt]],
     *,
     name: str,
     symbol: str,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from logstore import Attempt, Event
-from logstore.workbench.deliveries import RETRY_AFTER, deliveries, message, summary
+from logstore.workbench.deliveries import RETRY_AFTER, deliveries, message, summary, worst_icon
 
 START = datetime(2026, 8, 1, 12, tzinfo=UTC)
 FAILED, SUCCESS = "failed", "success"
@@ -82,6 +82,14 @@ def test_a_destination_that_the_event_names_and_nobody_tried_is_never_attempted(
 
 def test_no_attempts_at_all_is_said_in_the_summary() -> None:
     assert summary(deliveries(event(), [], now=START)).startswith("Never attempted")
+
+
+def test_what_cannot_be_read_is_unknown_and_not_never_attempted() -> None:
+    (found,) = deliveries(event(destination_id="d9"), [], now=START, whole=False)
+    assert (found.state, found.icon) == ("unknown", "❔")
+    assert summary([found], whole=False) == "1 destination: 1 unknown."
+    assert summary([], whole=False).startswith("Unknown: no attempt was found")
+    assert (worst_icon([], whole=False), worst_icon([])) == ("❔", "⚪")
 
 
 def test_the_worst_delivery_comes_first() -> None:

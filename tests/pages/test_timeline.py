@@ -63,3 +63,17 @@ def test_hundreds_of_attempts_are_drawn_without_words_on_every_gap() -> None:
     figure = timeline(event, deliveries(event, many, now=START), zone=UTC)
     assert len(figure.layout.annotations) == 0
     assert len(figure.layout.xaxis.ticktext) == 2
+
+
+def test_destinations_whose_names_begin_alike_have_a_line_each() -> None:
+    event = Event(id="e", tenant_id="t", time=START, topic="x", data={})
+    names = [f"{'d' * 60}-{number}" for number in range(3)]
+    attempts = [
+        Attempt.of(event, id=name, destination_id=name, status="failed", time=START + timedelta(seconds=1))
+        for name in names
+    ]
+    figure = timeline(event, deliveries(event, attempts, now=START), zone=UTC)
+    marks = figure.data[-1]
+    assert list(marks.y) == [2, 1, 0], "the first is on top"
+    assert list(figure.layout.yaxis.tickvals) == [2, 1, 0]
+    assert len(set(figure.layout.yaxis.ticktext)) == 1 and len(figure.layout.yaxis.ticktext) == 3
