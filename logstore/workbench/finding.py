@@ -20,7 +20,7 @@ class EventTarget:
 
 @dataclass(frozen=True, slots=True)
 class DestinationTarget:
-    """A tenant, or one destination of it."""
+    """A tenant, one destination of it, or destinations of that id, whoever has them."""
 
     selection: Selection
 
@@ -39,8 +39,9 @@ def find(store: LogStore, asked: str) -> EventTarget | DestinationTarget | None:
     for attempt in store.list_attempt(Selection(event_ids=(asked,)), limit=1):
         return EventTarget(asked, attempt.tenant_id)
     owners = measures.look_up(store, "tenants_of_destination", destination=asked)
-    if owners:
-        return DestinationTarget(Selection(tenant_ids=(owners[0][0],), destination_ids=(asked,)))
+    if owners:  # of several tenants the page asks which one is meant
+        whose = (owners[0][0],) if len(owners) == 1 else ()
+        return DestinationTarget(Selection(tenant_ids=whose, destination_ids=(asked,)))
     if measures.look_up(store, "tenant_exists", tenant=asked):
         return DestinationTarget(Selection(tenant_ids=(asked,)))
     return None

@@ -43,7 +43,7 @@ def zone_of(name: str, browser: str | None) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(browser)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
 
 

@@ -17,6 +17,7 @@ from logstore.workbench import times
 ZONES = ("utc", "browser")
 LIMITS = (25, 50, 100, 200, 500)
 DEFAULT_RANGE, DEFAULT_LIMIT = "7d", 50
+_YEARS = range(1700, 2200)  # beyond them zones and pictures cannot count
 _SINGLE = ("range", "zone", "limit", "next", "prev", "open", "id", "tenant", "columns")
 NAMES = (*Selection.query_names, *_SINGLE)
 # What a link to another page takes along: where in time one looks, and how times are written.
@@ -132,7 +133,14 @@ def _selection(pairs: list[tuple[str, str]]) -> Selection:
             Selection.from_query([pair for pair in pairs if pair[0] == name])
         except InvalidSelection as error:
             raise UnreadableLink(name, f"The link's {name} cannot be read: {error}.") from error
-    return Selection.from_query(pairs)
+    selection = Selection.from_query(pairs)
+    for name in ("gte", "lte", "gt", "lt"):
+        bound = getattr(selection.time, name)
+        if bound is not None and bound.year not in _YEARS:
+            raise UnreadableLink(
+                f"time.{name}", f"The link's time.{name} is in the year {bound.year}; no log reaches so far."
+            )
+    return selection
 
 
 def _one_of(name: str, value: str, known: Iterable[str]) -> str:

@@ -49,6 +49,14 @@ def test_a_range_and_exact_times_exclude_each_other() -> None:
     assert caught.value.name == "range"
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1500-01-01T00:00:00Z"])
+def test_a_time_that_no_log_reaches_is_refused_by_name(time: str) -> None:
+    for name in ("gte", "lte", "gt", "lt"):
+        with pytest.raises(UnreadableLink) as caught:
+            View.from_query([(f"time.{name}", time)])
+        assert caught.value.name == f"time.{name}"
+
+
 def test_narrowing_keeps_the_place_and_another_range_does_not() -> None:
     view = View(next="token", open="row")
     assert view.select(tenant_ids=("acme",)).next == "token"
