@@ -14,7 +14,7 @@ from logstore.errors import InvalidFilter
 from logstore.filters import parse
 from logstore.records import Selection, TimeFilter
 from logstore.store import LogStore
-from logstore.workbench import cached, conditions, params, times
+from logstore.workbench import cached, conditions, params, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.later import later
@@ -129,7 +129,7 @@ def _apply(view: View, kind: Kind) -> None:
         if view.selection.where is not None:
             parse(view.selection.where, kind)
     except InvalidFilter as mistake:
-        st.toast(f"The filter takes no more: {mistake}", icon="⚠️")
+        st.toast(f"The filter takes no more: {texts.markdown(mistake, 300)}", icon="⚠️")
         return
     frames.write(view)
     st.rerun()

@@ -70,7 +70,10 @@ def expression(frame: Frame, kind: Kind) -> None:
         months = f"{found.partitions_read} months in PostgreSQL and {found.segments_read} segments of the archive"
         pruned = found.partitions_pruned + found.segments_pruned
         st.caption(f"Reads {months}; {pruned} are left out by their times. About {found.estimated_rows} rows.")
-        st.code(found.postgres, language="sql", wrap_lines=True)
+        hot, archive, tree = st.tabs(["PostgreSQL", "DuckDB, for the archive", "As it was understood"])
+        hot.code(found.postgres, language="sql", wrap_lines=True)
+        archive.code(found.duckdb, language="sql", wrap_lines=True)
+        tree.code(found.tree, language=None, wrap_lines=True)
 
 
 def _suggestions(frame: Frame, kind: Kind) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,7 +13,10 @@ import logstore
 from logstore import Attempt, Event
 from logstore.cursor import Position, encode
 from logstore.records import rfc3339
-from tests.pages.conftest import Show, param, rows, run, said
+from logstore.settings import ROOT
+from logstore.workbench import empty, listing
+from tests.pages.conftest import PAGES, Show, param, rows, run, said
+from tests.pages.test_facets import click
 
 
 def press(app: AppTest, label: str) -> AppTest:
@@ -179,3 +184,157 @@ def test_new_arrivals_do_not_move_the_page_that_is_read(workbench, dsn: str, now
 def test_the_zone_of_the_link_is_named_above_the_times(show: Show) -> None:
     app = show("Events", zone="browser")
     assert app.segmented_control(key="zone").value == "browser"
+
+
+def test_a_jump_shows_what_came_just_before_a_time(show: Show, now: datetime) -> None:
+    app = show("Events", limit="25")
+    there = (now - timedelta(hours=12)).replace(second=0, microsecond=0)
+    app.datetime_input(key="jump time").set_value(there.replace(tzinfo=None))
+    press(app, "Jump")
+    shown = [row["time"] for row in rows(app)]
+    assert len(shown) == 25
+    assert str(shown[0]) < f"{there:%Y-%m-%d %H:%M}" <= f"{there + timedelta(minutes=10):%Y-%m-%d %H:%M}"
+    assert param(app, "next") and can_press(app, "Newer")
+    assert there - datetime.fromisoformat(f"{shown[0]}+00:00") <= timedelta(minutes=10)
+
+
+def test_the_page_size_is_chosen_and_kept_in_the_url(show: Show) -> None:
+    app = show("Events")
+    app.selectbox(key="limit").set_value(25).run()
+    assert param(app, "limit") == ["25"]
+    assert len(rows(app)) == 25
+    assert len(rows(show("Events", limit="7"))) == 7
+
+
+def test_a_condition_is_built_from_a_field_a_comparison_and_a_value(show: Show) -> None:
+    app = show("Events")
+    app.selectbox(key="build field").set_value("data.number").run()
+    app.selectbox(key="build operator number").set_value("<").run()
+    app.text_input(key="build value number").set_value("3").run()
+    press(app, "Add to the filter")
+    assert param(app, "where") == ["data.number < 3"]
+    assert [row["id"] for row in rows(app)] == ["evt_000", "evt_001", "evt_002"]
+    app.selectbox(key="build field").set_value("topic").run()
+    app.text_input(key="build value string").set_value('user.updated"').run()
+    press(app, "Add to the filter")
+    assert param(app, "where") == ['data.number < 3 and topic = "user.updated\\""']
+
+
+def test_a_misspelt_field_offers_the_one_that_was_meant(show: Show) -> None:
+    app = show("Events", where="data.nubmer < 3")
+    assert "Did you mean data.number" in said(app).replace("\\", "")
+    next(button for button in app.button if button.label.replace("\\", "") == "Use data.number").click().run()
+    assert param(app, "where") == ["data.number < 3"]
+    assert len(rows(app)) == 3
+
+
+def test_a_field_of_the_payload_can_be_a_column(show: Show) -> None:
+    app = show("Attempts", columns="id,data.number,metadata.region,response_data.body", event_ids="evt_001")
+    assert {(row["data.number"], row["metadata.region"]) for row in rows(app)} == {("1", "eu")}
+    assert {row["response_data.body"] for row in rows(app)} == {"said 200", "said 503"}
+    app.multiselect(key="columns").select("data.number").run()
+    assert "data.number" in app.multiselect(key="columns").options
+
+
+def test_every_row_shows_its_tier(show: Show) -> None:
+    for page in ("Events", "Attempts"):
+        assert {row["tier"] for row in rows(show(page))} == {"🔥 hot"}
+    one = show("Destinations", tenant_ids="acme", destination_ids="d-bad")
+    assert {row["tier"] for row in rows(one)} == {"🔥 hot"}
+
+
+def test_the_id_of_an_attempt_leads_to_it(show: Show) -> None:
+    app = click(show("Attempts", columns="time,id", event_ids="evt_002", status="failed"), -1, "id", 0)
+    assert (param(app, "id"), param(app, "open")) == (["evt_002"], ["att_002_d-late_1"])
+
+
+def test_the_attempt_of_the_link_opens_also_when_the_list_is_empty(show: Show) -> None:
+    app = show("Attempts", tenant_ids="nobody", open="att_001_d-bad_1")
+    assert "at any time" in said(app)
+    words = [text.value for text in app.text]
+    assert "att_001_d-bad_1" in words and "🔥 hot" in words
+
+
+@pytest.mark.parametrize("page", ["Events", "Attempts"])
+def test_rows_that_take_too_long_are_given_up_with_a_plain_sentence(
+    workbench: Callable[[str], None], log: str, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    workbench(log)
+    monkeypatch.setattr(listing, "SECONDS", 1e-6)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=20)
+    app.switch_page(str(PAGES[page]))
+    app.query_params["where"] = 'data.nowhere = "to be found"'
+    app.run()
+    assert not app.exception
+    (error,) = app.error
+    assert "Too broad" in error.value and "narrow the time or choose a tenant" in error.value
+    assert next(menu.label for menu in app.multiselect) == "Tenant", "what to do about it is still there"
+
+
+def test_an_empty_list_does_not_search_all_times_for_long(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(empty, "SECONDS", 1e-6)
+    app = show("Events", range="1h", where="data.number >= 0")
+    assert "would take long" in said(app)
+    press(app, "Look at all times")
+    assert param(app, "range") == ["all"]
+    assert len(rows(app)) == 50
+
+
+def test_whether_more_follows_is_asked_only_where_the_page_does_not_say(
+    show: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, object, object]] = []
+    original = logstore.LogStore.list_event
+
+    def counted(self: logstore.LogStore, *given: Any, **more: Any) -> Any:
+        asked.append((more["limit"], more.get("next") is not None, more.get("prev") is not None))
+        return original(self, *given, **more)
+
+    monkeypatch.setattr(logstore.LogStore, "list_event", counted)
+    app = show("Events", limit="25", range="all")
+    assert asked == [(25, False, False)]
+    asked.clear()
+    press(app, "Older")
+    assert asked == [(25, True, False), (1, False, True)]
+    asked.clear()
+    press(app, "Newer")
+    assert asked == [(25, False, True), (1, True, False)]
+
+
+def test_a_statement_that_the_server_ended_is_too_broad_and_no_outage() -> None:
+    app = AppTest.from_function(_cancelled).run()
+    (error,) = app.error
+    assert "Too broad" in error.value and "doctor" not in error.value
+
+
+def _cancelled() -> None:
+    import psycopg
+
+    from logstore.workbench.frame import sentences
+
+    with sentences():
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+
+@pytest.mark.parametrize(("name", "year"), [("time__gte", "0001"), ("time__lt", "9999")])
+def test_times_at_the_end_of_all_years_are_refused_with_a_sentence(show: Show, name: str, year: str) -> None:
+    app = show("Events", zone="browser", **{name: f"{year}-12-31T23:59:59Z"})
+    assert f"in the year {int(year)}" in app.warning[0].value
+    press(app, f"Go on without “{name.replace('__', '.')}”")
+    assert rows(app)
+
+
+def test_a_destination_of_two_tenants_asks_whose_is_meant(workbench: Callable[[str], None], dsn: str) -> None:
+    now = datetime.now(UTC)
+    with logstore.open(dsn, role="operator") as store:
+        for tenant in ("acme", "globex", "initech"):
+            event = Event(id=f"evt_{tenant}", tenant_id=tenant, time=now, topic="t", data={})
+            attempt = Attempt.of(event, id=f"att_{tenant}", destination_id="shared", status="success", time=now)
+            store.insert_many([event], [attempt])
+    workbench(dsn)
+    app = run("Events", zone="browser")
+    app.text_input(key="find").set_value("shared").run()
+    assert (param(app, "destination_ids"), param(app, "tenant_ids")) == (["shared"], [])
+    assert "More than one tenant" in said(app)
+    press(app, "initech")
+    assert (param(app, "tenant_ids"), param(app, "zone")) == (["initech"], ["browser"])
