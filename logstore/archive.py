@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import psycopg
 import pyarrow as pa
-import pyarrow.parquet as pq
 from psycopg import sql
 
 from logstore import metrics, partitions, sealing, segments
 from logstore.errors import ArchiveError
 from logstore.faults import fault
-from logstore.segments import ROW_GROUP, Checksum, Segment
+from logstore.segments import Checksum, Segment
 from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.tables import JSON_COLUMNS
@@ -27,6 +26,7 @@ from logstore.tables import JSON_COLUMNS
 SEGMENT_ROWS = 500_000
 GRACE_SECONDS = 3600  # a retired file outlives every page that may still read it
 
+_STATES = ("writing", "sealed", "quarantined", "retired")
 Progress = Callable[[int, int], None]  # rows done, rows in all
 
 
@@ -50,7 +50,7 @@ def export(
             return _of_month(connection, parent, month, "sealed")
         partitions.close(store.database, partition)
         fault("export.closed")
-        total = _count(connection, partition)
+        total = partitions.count_rows(connection, partition)
         sealed = _of_month(connection, parent, month, "sealed")
         if sum(segment.rows for segment in sealed) == total:
             return sealed
@@ -71,8 +71,8 @@ def flip(store: LogStore, partition: str) -> None:
             return
         if state != "closed":
             raise ArchiveError(f"{partition} is {state}; close and export it before it can be served from the archive")
-        total, sealed = _count(connection, partition), _of_month(connection, parent, month, "sealed")
-        if sum(segment.rows for segment in sealed) != total:
+        total = partitions.count_rows(connection, partition)
+        if partitions.sealed_rows(connection, parent, month) != total:
             raise ArchiveError(f"{partition} has {total} rows but its sealed segments do not: export it first")
         partitions.note(connection, parent, month, "cold")
 
@@ -92,18 +92,15 @@ def verify(store: LogStore, partition: str | None = None, *, progress: Progress 
 
 
 def _verify_one(store: LogStore, connection: psycopg.Connection[Any], segment: Segment) -> Finding | None:
-    known = statements("postgres", "segments")
     try:
         sealing.check(store.settings.archive, segment)
     except (ArchiveError, OSError, pa.ArrowException, duckdb.Error) as error:
-        connection.execute(
-            known["set_state"], {"ids": [segment.segment_id], "state": "quarantined", "note": str(error)[:500]}
-        )
+        if not _set_state(connection, [segment], "quarantined", str(error)[:500]):
+            return None  # it was retired while we read it: nobody misses it
         name = partitions.partition_name(segment.parent, segment.month)
         return Finding(what=segment.location, problem=str(error), done=f"quarantined; {_remedy(store, name)}")
-    connection.execute(known["set_verified"], {"id": segment.segment_id})
-    if segment.state == "quarantined":
-        connection.execute(known["set_state"], {"ids": [segment.segment_id], "state": "sealed", "note": None})
+    connection.execute(statements("postgres", "segments")["set_verified"], {"id": segment.segment_id})
+    if segment.state == "quarantined" and _set_state(connection, [segment], "sealed"):
         return Finding(what=segment.location, problem="was quarantined but is good", done="sealed again")
     return None
 
@@ -118,24 +115,32 @@ def _remedy(store: LogStore, name: str) -> str:
 def reconcile(store: LogStore) -> list[Finding]:
     """Compare folder and catalog both ways; clean what is certainly rubbish, report the rest."""
     archive = store.settings.archive
-    found: list[Finding] = []
     with store.database.connection(autocommit=True) as connection:
-        found += delete_expired(store, connection)
+        found = delete_expired(store, connection)
+        writing = {(s.parent, s.month) for s in segments.fetch(connection, "all") if s.state == "writing"}
+        for parent, month in sorted(writing):
+            found += _clean(store, parent, month)
+        # The folder first: a file is not begun before the catalog knows of it.
+        paths = sorted(archive.glob("*/*/*.parquet"))
         catalogued = {segment.location: segment for segment in segments.fetch(connection, "all")}
-        writing = [segment for segment in catalogued.values() if segment.state == "writing"]
-        for segment in writing:
-            name = partitions.partition_name(segment.parent, segment.month)
-            with contextlib.suppress(ArchiveError), _alone(store, name):  # an export at work is left alone
-                _discard(store, connection, [segment])
-                found.append(Finding(what=segment.location, problem="an export was killed", done="removed"))
-                catalogued.pop(segment.location)
-        for place, segment in catalogued.items():
-            if not (archive / place).exists() and segment.state in ("sealed", "quarantined"):
-                found.append(Finding(what=place, problem="the catalog lists it, but there is no such file"))
-    for path in sorted(archive.glob("*/*/*.parquet")):
-        if str(path.relative_to(archive)) not in catalogued:
+    for place, segment in catalogued.items():
+        if not (archive / place).exists() and segment.state in ("sealed", "quarantined"):
+            found.append(Finding(what=place, problem="the catalog lists it, but there is no such file"))
+    for path in paths:
+        if str(path.relative_to(archive)) not in catalogued and path.exists():
             found.append(Finding(what=str(path.relative_to(archive)), problem="the catalog does not list this file"))
     return found
+
+
+def _clean(store: LogStore, parent: str, month: date) -> list[Finding]:
+    """Remove what a killed export or compaction left; one that is at work is left alone, and so is what it sealed since."""
+    try:
+        with _alone(store, partitions.partition_name(parent, month)) as connection:
+            left = _of_month(connection, parent, month, "writing")
+            _discard(store, connection, left)
+    except ArchiveError:
+        return []
+    return [Finding(what=segment.location, problem="an export was killed", done="removed") for segment in left]
 
 
 def retire(store: LogStore, partition: str, *, note: str) -> list[Segment]:
@@ -147,10 +152,7 @@ def retire(store: LogStore, partition: str, *, note: str) -> list[Segment]:
         if state != "purged":
             raise ArchiveError(f"{partition} is {state}: only a month that is purged can leave the archive")
         gone = _of_month(connection, parent, month, "sealed", "quarantined")
-        ids = [segment.segment_id for segment in gone]
-        connection.execute(
-            statements("postgres", "segments")["set_state"], {"ids": ids, "state": "retired", "note": note}
-        )
+        _set_state(connection, gone, "retired", note)
         metrics.forget(connection, parent, month)  # what nobody can read any more is not counted either
         return gone
 
@@ -171,24 +173,25 @@ def compact(store: LogStore, partition: str, *, segment_rows: int = SEGMENT_ROWS
     archive = store.settings.archive
     with _alone(store, partition) as connection:
         _discard(store, connection, _of_month(connection, parent, month, "writing"))
+        if _of_month(connection, parent, month, "quarantined"):
+            raise ArchiveError(
+                f"{partition} has quarantined segments, and a compacted month must be whole: {_remedy(store, partition)}"
+            )
         old = _of_month(connection, parent, month, "sealed")
         if len(old) <= 1:
             return old
         for segment in old:
             sealing.check(archive, segment)
         ids = [segment.segment_id for segment in old]
-        tables = _rechunk(_read_files(archive, old))
-        new = list(_seal_all(store, connection, parent, month, tables, segment_rows, None, 0, replaces=ids))
+        tables, total = sealing.row_groups(sealing.read_rows(archive, old)), sum(segment.rows for segment in old)
+        new = list(_seal_all(store, connection, parent, month, tables, segment_rows, None, total, replaces=ids))
         if _sums(archive, new) != _sums(archive, old):
             _discard(store, connection, new)
             raise ArchiveError(f"{partition}: the compacted rows differ from the old ones; the old ones stay")
         with connection.transaction():
             for segment in new:
-                _record(connection, segment, "sealed")
-            connection.execute(
-                statements("postgres", "segments")["set_state"],
-                {"ids": ids, "state": "retired", "note": "compacted"},
-            )
+                _seal(connection, segment)
+            _set_state(connection, old, "retired", "compacted")
         fault("compact.swapped")
         return new
 
@@ -206,21 +209,61 @@ def restore(store: LogStore, partition: str) -> None:
         partitions.reopen(store.database, partition)
 
 
-def rebuild_catalog(store: LogStore) -> list[Segment]:
-    """Write the catalog anew from the files' footers: what another file replaces is retired, the rest is sealed."""
+def rebuild_catalog(store: LogStore) -> list[Finding]:
+    """Write the catalog anew from the files' footers; what could not be listed is reported.
+
+    What the catalog has stays as it is, above all what is retired, unless newer files hold all of a month that it lists.
+    """
     archive = store.settings.archive
-    paths = sorted(archive.glob("*/*/*.parquet"))
-    found = [sealing.read_footer(archive, path) for path in paths]
-    replaced = {segment_id for segment in found for segment_id in segment.replaces}
-    with store.database.connection() as connection:
-        for segment in found:
-            state = partitions.state_of(connection, segment.parent, segment.month, missing="purged")
-            stale = segment.segment_id in replaced or state == "open"
-            _record(connection, segment, "retired" if stale else "sealed")
-            if state == "purged":
-                partitions.note(connection, segment.parent, segment.month, "purged")
-                metrics.doubt(connection, segment.parent, segment.month)
+    found: list[Finding] = []
+    files: dict[partitions.Month, list[Segment]] = {}
+    for path in sorted(archive.glob("*/*/*.parquet"), key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            segment = sealing.read_footer(archive, path)
+        except ArchiveError as error:
+            found.append(Finding(what=str(path.relative_to(archive)), problem=str(error), done="left alone"))
+        else:
+            files.setdefault((segment.parent, segment.month), []).append(segment)
+    for (parent, month), known in sorted(files.items()):
+        name = partitions.partition_name(parent, month)
+        try:
+            with _alone(store, name) as connection, connection.transaction():
+                partitions.lock(connection, parent, month)
+                found += _list_again(connection, parent, month, known)
+        except ArchiveError as error:
+            found.append(Finding(what=name, problem=str(error), done="left alone"))
     return found
+
+
+def _list_again(
+    connection: psycopg.Connection[Any], parent: str, month: date, files: list[Segment]
+) -> Iterator[Finding]:
+    name = partitions.partition_name(parent, month)
+    state = partitions.state_of(connection, parent, month, missing="purged")
+    known = {s.segment_id: s for s in _of_month(connection, parent, month, *_STATES)}
+    listed = [segment for segment in known.values() if segment.state in ("sealed", "quarantined")]
+    loose = [segment for segment in files if segment.segment_id not in known]
+    if state in ("open", "closed"):
+        for segment in loose:
+            yield Finding(what=segment.location, problem=f"{name} is {state}: its table serves it", done="left alone")
+        return
+    chosen, whole = segments.successors(listed, loose)
+    for segment in chosen:
+        _record(connection, segment, "sealed")
+    if chosen:
+        _set_state(connection, listed, "retired", "newer files hold the month")
+        if state == "purged":
+            partitions.note(connection, parent, month, "purged")
+            metrics.doubt(connection, parent, month)
+    if not whole:
+        rows = sum(segment.rows for segment in chosen)
+        yield Finding(what=name, problem=f"no set of files holds all of it; those that are listed have {rows} rows")
+    for segment in loose:
+        if segment not in chosen:
+            if whole:
+                _record(connection, replace(segment, note="other files hold the month"), "retired")
+            done = "retired" if whole else "left alone"
+            yield Finding(what=segment.location, problem="other files hold its rows, or newer ones", done=done)
 
 
 # Parts
@@ -250,10 +293,10 @@ def _seal_all(
     replaces: list[str] | None = None,
 ) -> Iterator[Segment]:
     """Segment after segment until the rows end. Compaction (`replaces`) leaves them `writing`: it swaps all at once."""
-    archive, offset = store.settings.archive, 0
+    archive, offset, created = store.settings.archive, 0, datetime.now(UTC)
     first = next(tables, None)
     while first is not None:
-        draft = sealing.new_draft(parent, month, offset, uuid.uuid4().hex, replaces or ())
+        draft = sealing.new_draft(parent, month, offset, uuid.uuid4().hex, replaces or (), created=created, total=total)
         connection.execute(statements("postgres", "segments")["begin"], asdict(draft))
         fault("export.begun")
         rest = _Until(first, tables, segment_rows)
@@ -261,7 +304,7 @@ def _seal_all(
         sealing.check(archive, segment)
         fault("export.checked")
         if replaces is None:
-            _record(connection, segment, "sealed")
+            _seal(connection, segment)
         fault("export.sealed")
         offset, first = segment.end_offset, rest.beyond
         if progress:
@@ -314,31 +357,8 @@ def _stream(store: LogStore, partition: str) -> Iterator[Iterator[pa.Table]]:
     ):
         cursor.execute("SET TIME ZONE 'UTC'")
         cursor.execute(export_query(partition))
-        yield _rechunk(pa.Table.from_batches([b]).cast(segments.schema(parent)) for b in cursor.fetch_record_batch())
-
-
-def _rechunk(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of one row group each."""
-    kept: list[pa.Table] = []
-    held = 0
-    for table in tables:
-        while table.num_rows:
-            part = table.slice(0, ROW_GROUP - held)
-            kept.append(part)
-            held += part.num_rows
-            table = table.slice(part.num_rows)
-            if held == ROW_GROUP:
-                yield pa.concat_tables(kept).combine_chunks()
-                kept, held = [], 0
-    if kept:
-        yield pa.concat_tables(kept).combine_chunks()
-
-
-def _read_files(archive: Path, listed: list[Segment]) -> Iterator[pa.Table]:
-    for segment in listed:
-        with pq.ParquetFile(segment.path(archive)) as file:
-            for batch in file.iter_batches(batch_size=ROW_GROUP):
-                yield pa.Table.from_batches([batch]).cast(segments.schema(segment.parent))
+        batches = cursor.fetch_record_batch()
+        yield sealing.row_groups(pa.Table.from_batches([batch]).cast(segments.schema(parent)) for batch in batches)
 
 
 def _rebuild_table(store: LogStore, partition: str) -> None:
@@ -353,7 +373,7 @@ def _rebuild_table(store: LogStore, partition: str) -> None:
         # A table of a purged month is what a restore left that was killed before it had compared the rows.
         connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(partition)))
         partitions.make_table(connection, parent, partition)
-        _copy_in(connection, parent, partition, _read_files(archive, listed))
+        _copy_in(connection, parent, partition, sealing.read_rows(archive, listed))
         connection.commit()
     fault("restore.filled")
     again = Checksum(parent)
@@ -364,6 +384,8 @@ def _rebuild_table(store: LogStore, partition: str) -> None:
         with store.database.connection() as connection:
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(partition)))
         raise ArchiveError(f"{partition}: the restored rows differ from the segments; nothing was changed")
+    with store.database.connection(autocommit=True) as connection:
+        partitions.note_names(connection, parent, partition)  # a new database does not know them yet
     partitions.attach_again(store.database, partition)
 
 
@@ -385,8 +407,18 @@ def _of_month(connection: psycopg.Connection[Any], parent: str, month: date, *st
 def _record(connection: psycopg.Connection[Any], segment: Segment, state: str) -> None:
     values = asdict(segment) | {"state": state, "replaces": list(segment.replaces)}
     connection.execute(statements("postgres", "segments")["record"], values)
-    if state == "sealed":
-        connection.execute(statements("postgres", "segments")["set_verified"], {"id": segment.segment_id})
+
+
+def _seal(connection: psycopg.Connection[Any], segment: Segment) -> None:
+    """List a segment that was re-read and compared."""
+    _record(connection, segment, "sealed")
+    connection.execute(statements("postgres", "segments")["set_verified"], {"id": segment.segment_id})
+
+
+def _set_state(connection: psycopg.Connection[Any], listed: list[Segment], state: str, note: str | None = None) -> bool:
+    """Whether any was still listed: what somebody retired meanwhile stays so."""
+    values = {"ids": [segment.segment_id for segment in listed], "state": state, "note": note}
+    return connection.execute(statements("postgres", "segments")["set_state"], values).rowcount > 0
 
 
 def _discard(store: LogStore, connection: psycopg.Connection[Any], unwanted: list[Segment]) -> None:
@@ -397,12 +429,6 @@ def _discard(store: LogStore, connection: psycopg.Connection[Any], unwanted: lis
         path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)
     ids = [segment.segment_id for segment in unwanted]
     connection.execute(statements("postgres", "segments")["forget"], {"ids": ids})
-
-
-def _count(connection: psycopg.Connection[Any], partition: str) -> int:
-    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(partition))).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _sums(archive: Path, listed: list[Segment]) -> str:

@@ -24,6 +24,7 @@ class _Limit(threading.local):
 
 
 _limit = _Limit()
+_AGAIN = 0.05  # seconds; an interrupt that comes between two statements is lost, so it comes again
 
 
 @contextlib.contextmanager
@@ -36,7 +37,7 @@ def within(seconds: float) -> Iterator[None]:
     except (psycopg.Error, DBAPIError) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, psycopg.errors.QueryCanceled):
-            raise _too_broad() from error
+            raise too_broad() from error
         raise
     finally:
         _limit.seconds, _limit.ends = before
@@ -48,7 +49,7 @@ def left() -> float | None:
         return None
     seconds = _limit.ends - time.monotonic()
     if seconds <= 0:
-        raise _too_broad()
+        raise too_broad()
     return seconds
 
 
@@ -70,21 +71,28 @@ def limited(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupted(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """DuckDB knows no statement timeout, so a timer interrupts its cursor."""
+    """DuckDB knows no statement timeout, so a thread interrupts its cursor."""
     seconds = left()
     if seconds is None:
         yield
         return
-    timer = threading.Timer(seconds, cursor.interrupt)
-    timer.daemon = True
-    timer.start()
+    done = threading.Event()
+    threading.Thread(target=_interrupt, args=(cursor, seconds, done), daemon=True).start()
     try:
         yield
     except duckdb.InterruptException as error:
-        raise _too_broad() from error
+        raise too_broad() from error
     finally:
-        timer.cancel()
+        done.set()
 
 
-def _too_broad() -> TooBroad:
-    return TooBroad(f"Too broad to answer within {_limit.seconds:g} s: narrow the time or choose a tenant.")
+def _interrupt(cursor: duckdb.DuckDBPyConnection, seconds: float, done: threading.Event) -> None:
+    while not done.wait(seconds):
+        cursor.interrupt()
+        seconds = _AGAIN
+
+
+def too_broad() -> TooBroad:
+    """What to raise for a question that was stopped, whoever set its limit."""
+    limit = f"within {_limit.seconds:g} s" if _limit.seconds else "in the time that PostgreSQL allows"
+    return TooBroad(f"Too broad to answer {limit}: narrow the time or choose a tenant.")

@@ -117,7 +117,11 @@ def ensure(database: Database, wanted: Iterable[Month]) -> None:
     LIKE and ATTACH instead of PARTITION OF, which would stall every reader and writer behind one open transaction.
     """
     with database.connection(autocommit=True) as connection:
+        states = read_map(connection).states
         for parent, month in sorted(set(wanted)):
+            # Said at once: a month on its way out may be held for seconds.
+            if (state := states.get((parent, month), "open")) != "open":
+                raise not_open(parent, month, state)
             with connection.transaction():
                 lock(connection, parent, month)
                 _ensure_one(connection, parent, month)
@@ -200,15 +204,30 @@ def detach(database: Database, name: str) -> None:
     """Take the table of a cold month out of its parent without stopping anybody; it stays for undo."""
     parent, month = parse_name(name)
     with database.connection(autocommit=True) as connection:
-        if state_of(connection, parent, month) != "cold":
-            raise PartitionError(f"{name} is not cold: export and flip it before it is detached")
         polite(connection)
-        attached, pending = _attachment(connection, parent, name)
-        if pending:  # an earlier detach was interrupted half-way
-            connection.execute(ddl.detach(parent, name, finalize=True))
-        elif attached:
+        _check_cold(connection, parent, month)
+        _finish_detach(connection, parent, name)
+        # From here on nobody turns the month back: its table must not leave behind a map that says it is there.
+        connection.execute(statements("postgres", "partitions")["hold_month"], {"name": name})
+        _check_cold(connection, parent, month)
+        if _attachment(connection, parent, name)[0]:
             add_bounds_check(connection, name, month)
             connection.execute(ddl.detach(parent, name))
+
+
+def _check_cold(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+    if state_of(connection, parent, month) != "cold":
+        name = partition_name(parent, month)
+        raise PartitionError(f"{name} is not cold: export and flip it before it is detached")
+
+
+def _finish_detach(connection: psycopg.Connection[Any], parent: str, name: str) -> None:
+    """Finish a detach that was interrupted half-way.
+
+    Never while holding the month: this waits for every older snapshot, also of those who wait for the month.
+    """
+    if _attachment(connection, parent, name)[1]:
+        connection.execute(ddl.detach(parent, name, finalize=True))
 
 
 def attach_again(database: Database, name: str) -> None:
@@ -218,13 +237,17 @@ def attach_again(database: Database, name: str) -> None:
     """
     parent, month = parse_name(name)
     with database.connection(autocommit=True) as connection:
-        connection.execute(sql.SQL("SET lock_timeout = {}").format(_LOCK_TIMEOUT))
-        if _attachment(connection, parent, name)[1]:
-            connection.execute(ddl.detach(parent, name, finalize=True))
+        polite(connection)
+        _finish_detach(connection, parent, name)
         with connection.transaction():
             lock(connection, parent, month)
             state = state_of(connection, parent, month)
-            if not _attachment(connection, parent, name)[0]:
+            attached, pending = _attachment(connection, parent, name)
+            if pending:
+                raise PartitionError(
+                    f"a detach of {name} was interrupted a moment ago: try again, and it is finished first"
+                )
+            if not attached:
                 attach(connection, parent, month)
             if state in ("cold", "purged"):
                 _guard(connection, name, "ENABLE")
@@ -232,7 +255,7 @@ def attach_again(database: Database, name: str) -> None:
 
 
 def drop(database: Database, name: str) -> None:
-    """Give up the table of a cold month; only its segments remain."""
+    """Give up the table of a cold month; only its segments remain, so they must hold as many rows."""
     parent, month = parse_name(name)
     with database.connection() as connection:
         lock(connection, parent, month)
@@ -241,8 +264,42 @@ def drop(database: Database, name: str) -> None:
             return
         if state != "cold" or _attachment(connection, parent, name)[0]:
             raise PartitionError(f"{name} is {state} or still attached: flip and detach it before it is purged")
+        if table_exists(connection, name):
+            rows, sealed = count_rows(connection, name), sealed_rows(connection, parent, month)
+            if rows != sealed:
+                raise PartitionError(
+                    f"{name} has {rows} rows, its sealed segments have {sealed}: the table stays."
+                    f" `python -m logstore restore {name}`, then archive it again"
+                )
         connection.execute(ddl.drop(name))
         note(connection, parent, month, "purged")
+
+
+def count_rows(connection: psycopg.Connection[Any], name: str) -> int:
+    """The rows of a table, counted."""
+    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(name))).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def sealed_rows(connection: psycopg.Connection[Any], parent: str, month: date) -> int:
+    """The rows that the catalog's trusted segments hold of a month."""
+    values = {"parent": parent, "month": month}
+    row = connection.execute(statements("postgres", "partitions")["sealed_rows"], values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def note_names(connection: psycopg.Connection[Any], parent: str, table: str) -> None:
+    """Write down the names that a table holds before it is attached as a whole, which fires no trigger."""
+    known = statements("postgres", "store")
+    select = sql.SQL("SELECT DISTINCT tenant_id, destination_id, topic FROM {}").format(sql.Identifier(table))
+    found = connection.execute(select).fetchall()
+    connection.execute(known["note_tenants"], [sorted({tenant for tenant, _, _ in found})])
+    if parent == "attempts":
+        pairs = sorted({(tenant, destination) for tenant, destination, _ in found})
+        connection.execute(known["note_destinations"], [[one[0] for one in pairs], [one[1] for one in pairs]])
+    connection.execute(known["note_topics"], [sorted({topic for _, _, topic in found})])
 
 
 def table_exists(connection: psycopg.Connection[Any], name: str) -> bool:

@@ -7,7 +7,7 @@ first month that is kept ends it, so no gap opens; the minimum always stays; age
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 
@@ -106,12 +106,23 @@ def _archive(months: Sequence[Month], policy: Policy, now: datetime) -> list[Lea
 
 
 def _remove(months: Sequence[Month], policy: Policy, now: datetime) -> list[Leaving]:
-    """Only months of which nothing but segments is left; an older one that is still in PostgreSQL ends it."""
+    """Only months of which nothing but segments is left; an older one that is still in PostgreSQL ends it.
+
+    A bad segment does not: nothing is left to write it again from, and what is behind it would be kept for ever.
+    """
     there = [month for month in months if month.exists or month.segments or month.quarantined]
     cold = [month for month in there if month.state in ("cold", "purged")]
     before = next((n for n, month in enumerate(there) if month.state not in ("cold", "purged")), len(there))
-    leaving = _prefix(cold, policy, now, size=lambda m: m.cold_bytes, may_go=lambda m: m.state == "purged" and m.sealed)
-    return leaving[:before]
+    leaving = _prefix(cold, policy, now, size=lambda m: m.cold_bytes, may_go=lambda m: m.state == "purged")
+    return [replace(one, reason=f"{one.reason}{_loss(one.month)}") for one in leaving[:before]]
+
+
+def _loss(month: Month) -> str:
+    """What goes although nobody could read it; a backup of the file would be of no use any more."""
+    if not month.quarantined:
+        return ""
+    noun = "segment goes" if month.quarantined == 1 else "segments go"
+    return f"; {month.quarantined} quarantined {noun} with it, and the rows that could not be read"
 
 
 def _prefix(

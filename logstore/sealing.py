@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 from logstore.errors import ArchiveError
 from logstore.faults import fault
 from logstore.records import from_micros, to_micros
-from logstore.segments import ROW_GROUP, SCHEMA_VERSION, Checksum, Segment, same_checksum, schema
+from logstore.segments import KINDS, ROW_GROUP, SCHEMA_VERSION, Checksum, Segment, same_checksum, schema
 
+ROW_GROUP_BYTES = 64_000_000  # of rows in memory; payloads may be megabytes each, and a row group is held as a whole
 _FOOTER = b"logstore.segment"
-_TIMES = ("min_time", "max_time")
+_TIMES = ("min_time", "max_time", "created")
 
 # Names repeat, sorted times grow by little, ids and payloads do neither: a sixth smaller than with dictionaries for all.
 _ENCODING: dict[str, Any] = {
@@ -41,7 +42,7 @@ def write(archive: Path, draft: Segment, tables: Iterable[pa.Table]) -> Segment:
     The checksum is of the rows as they came, not as they were written; `check` compares the two.
     """
     path = draft.path(archive)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.tmp")
     checksum = Checksum(draft.parent)
     edges: list[tuple[datetime, str]] = []
@@ -70,6 +71,35 @@ def write(archive: Path, draft: Segment, tables: Iterable[pa.Table]) -> Segment:
     return replace(segment, bytes=path.stat().st_size, sha256=sha256(path))
 
 
+def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of one row group each: so many rows, or fewer where these are large."""
+    kept: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        while table.num_rows:
+            part = table.slice(0, ROW_GROUP - rows)
+            if kept and (rows == ROW_GROUP or size + part.nbytes > ROW_GROUP_BYTES):
+                yield pa.concat_tables(kept).combine_chunks()
+                kept, rows, size = [], 0, 0
+                continue
+            kept.append(part)
+            rows, size = rows + part.num_rows, size + part.nbytes
+            table = table.slice(part.num_rows)
+    if kept:
+        yield pa.concat_tables(kept).combine_chunks()
+
+
+def read_rows(archive: Path, listed: Iterable[Segment]) -> Iterator[pa.Table]:
+    """The rows of several files in order, never more at once than a row group may hold, however they were written."""
+    for segment in listed:
+        with pq.ParquetFile(segment.path(archive)) as file:
+            for number in range(file.num_row_groups):
+                group = file.metadata.row_group(number)
+                fit = ROW_GROUP_BYTES * group.num_rows // max(group.total_byte_size, 1)
+                for batch in file.iter_batches(max(1, min(fit, ROW_GROUP)), row_groups=[number]):
+                    yield pa.Table.from_batches([batch]).cast(schema(segment.parent))
+
+
 def check(archive: Path, segment: Segment) -> None:
     """Read the whole file again and compare; ArchiveError says what differs."""
     path = segment.path(archive)
@@ -92,12 +122,16 @@ def read_footer(archive: Path, path: Path) -> Segment:
     try:
         metadata = pq.read_metadata(path).metadata or {}
         fields: dict[str, Any] = json.loads(metadata[_FOOTER])
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        for name in _TIMES:  # a file of an older version does not say when it was created
+            fields[name] = from_micros(fields[name]) if fields.get(name) is not None else None
+        fields["month"] = date.fromisoformat(fields["month"])
+        place = str(path.relative_to(archive))
+        found = Segment(**fields, location=place, bytes=path.stat().st_size, sha256=sha256(path))
+    except (pa.ArrowException, OSError, LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ArchiveError(f"{path.name} is no segment of ours ({type(error).__name__})") from error
-    for name in _TIMES:
-        fields[name] = from_micros(fields[name])
-    fields["month"] = date.fromisoformat(fields["month"])
-    return Segment(**fields, location=str(path.relative_to(archive)), bytes=path.stat().st_size, sha256=sha256(path))
+    if found.parent not in KINDS or location(found.parent, found.month, found.base_offset, found.segment_id) != place:
+        raise ArchiveError(f"{path.name} is not where its footer says that it belongs: it is a copy, or was moved")
+    return found
 
 
 def sha256(path: Path) -> str:
@@ -105,8 +139,17 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def new_draft(parent: str, month: date, base_offset: int, segment_id: str, replaces: Iterable[str] = ()) -> Segment:
-    """A segment of which only its place is known."""
+def new_draft(
+    parent: str,
+    month: date,
+    base_offset: int,
+    segment_id: str,
+    replaces: Iterable[str] = (),
+    *,
+    created: datetime,
+    total: int,
+) -> Segment:
+    """A segment of which only its place is known, and what it will be part of."""
     return Segment(
         segment_id=segment_id,
         parent=parent,
@@ -125,12 +168,14 @@ def new_draft(parent: str, month: date, base_offset: int, segment_id: str, repla
         schema_version=SCHEMA_VERSION,
         replaces=list(replaces),
         state="writing",
+        created=created,
+        total=total,
     )
 
 
 def _to_footer(segment: Segment) -> dict[str, Any]:
     known = ("segment_id", "parent", "month", "base_offset", "end_offset", "rows", "checksum", "min_time", "max_time",
-             "min_id", "max_id", "schema_version", "replaces")  # fmt: skip
+             "min_id", "max_id", "schema_version", "replaces", "created", "total")  # fmt: skip
     fields = {name: value for name, value in asdict(segment).items() if name in known}
     for name in _TIMES:
         fields[name] = to_micros(fields[name])
@@ -141,6 +186,14 @@ def _to_footer(segment: Segment) -> dict[str, Any]:
 def _edge(table: pa.Table, row: int) -> tuple[datetime, str]:
     micros = table.column("time").cast(pa.int64())[row].as_py()
     return from_micros(micros), table.column("id")[row].as_py()
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each durable in the one that holds it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _sync(made.parent)
 
 
 def _sync(path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg.rows import class_row
 
+from logstore import deadline
 from logstore.cursor import Kind
 from logstore.records import to_micros
 from logstore.statements import statements
@@ -53,8 +54,9 @@ class Segment:
     replaces: Sequence[str] = ()
     state: str = "sealed"
     note: str | None = None
-    created: datetime | None = None
+    created: datetime | None = None  # the same for all that were written together
     verified: datetime | None = None
+    total: int = 0  # rows of all that were written together; only the footer says it
 
     def path(self, archive: Path) -> Path:
         return archive / self.location
@@ -80,6 +82,56 @@ def fetch(connection: psycopg.Connection[Any], name: str, values: dict[str, Any]
     """The segments that one of the catalog's statements gives."""
     with connection.cursor(row_factory=class_row(Segment)) as cursor:
         return cursor.execute(statements("postgres", "segments")[name], values).fetchall()
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def successors(listed: Sequence[Segment], loose: Sequence[Segment]) -> tuple[list[Segment], bool]:
+    """Of one month's files that the catalog does not know, those that it should list, and whether the month is whole then.
+
+    Files that were written together make a generation; two of them hold the same rows, or one of them older rows. A whole
+    one takes over from what is listed if it is newer. Where nothing is listed, the newest whole one is taken, and if a
+    write was cut short and there is none, the one that has the most rows.
+    """
+    generations: dict[Any, list[Segment]] = {}
+    for segment in sorted(loose, key=lambda s: s.base_offset):
+        generations.setdefault((segment.created, *segment.replaces), []).append(segment)
+    rows = {segment.segment_id: segment.rows for segment in (*listed, *loose)}
+    since = max((segment.created or _NEVER for segment in listed), default=None)
+    whole = [
+        files
+        for files in generations.values()
+        if _is_whole(files, rows)
+        and (since is None or (files[0].created or _NEVER) > since or not _ids(listed).isdisjoint(files[0].replaces))
+    ]
+    replaced = {segment_id for files in whole for segment_id in files[0].replaces}
+    if whole:
+        return max(whole, key=lambda files: (_ids(files).isdisjoint(replaced), files[0].created or _NEVER)), True
+    if listed or not loose:
+        return [], True
+    return _apart(max(generations.values(), key=lambda files: sum(file.rows for file in files))), False
+
+
+def _is_whole(files: Sequence[Segment], rows: dict[str, int]) -> bool:
+    """Whether a generation has every row; one that does not say how many there are is measured by what it replaces."""
+    ends = [0, *(file.end_offset for file in files)]
+    replaced = [rows.get(segment_id) for segment_id in files[0].replaces]
+    known = sum(count or 0 for count in replaced) if replaced and None not in replaced else ends[-1]
+    return [file.base_offset for file in files] == ends[:-1] and ends[-1] == (files[0].total or known)
+
+
+def _apart(files: Sequence[Segment]) -> list[Segment]:
+    """Files without those that overlap the one before: two exports that do not say when they were made look like one."""
+    kept: list[Segment] = []
+    for file in files:
+        if not kept or file.base_offset >= kept[-1].end_offset:
+            kept.append(file)
+    return kept
+
+
+def _ids(files: Sequence[Segment]) -> set[str]:
+    return {file.segment_id for file in files}
 
 
 # One in-memory DuckDB for the process; a cursor of it for each reading, because a connection is not for several threads.
@@ -186,19 +238,20 @@ def select_rows(
     values = [value for _, found in conditions for value in found]
     columns = ", ".join(f"epoch_us({n}) AS {n}" if n in TIME_COLUMNS else f'"{n}"' for n in schema(parent).names)
     cursor = engine()
-    keys = cursor.execute(
-        f"SELECT file_row_number, epoch_us(time) FROM read_parquet(?, file_row_number = true) WHERE {where}"
-        f" ORDER BY time {direction}, id {direction} LIMIT {int(limit)}",
-        [str(path), *values],
-    ).fetchall()
-    if not keys:
-        return []
-    return cursor.execute(
-        f"SELECT {columns} FROM read_parquet(?, file_row_number = true)"
-        f" WHERE time BETWEEN make_timestamptz(?) AND make_timestamptz(?) AND file_row_number IN (SELECT unnest(?))"
-        f" ORDER BY file_row_number {direction}",
-        [str(path), min(key[1] for key in keys), max(key[1] for key in keys), [key[0] for key in keys]],
-    ).fetchall()
+    with deadline.interrupted(cursor):
+        keys = cursor.execute(
+            f"SELECT file_row_number, epoch_us(time) FROM read_parquet(?, file_row_number = true) WHERE {where}"
+            f" ORDER BY time {direction}, id {direction} LIMIT {int(limit)}",
+            [str(path), *values],
+        ).fetchall()
+        if not keys:
+            return []
+        return cursor.execute(
+            f"SELECT {columns} FROM read_parquet(?, file_row_number = true)"
+            f" WHERE time BETWEEN make_timestamptz(?) AND make_timestamptz(?) AND file_row_number IN (SELECT unnest(?))"
+            f" ORDER BY file_row_number {direction}",
+            [str(path), min(key[1] for key in keys), max(key[1] for key in keys), [key[0] for key in keys]],
+        ).fetchall()
 
 
 def time_condition(operator: str, time: datetime) -> Condition:

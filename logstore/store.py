@@ -168,19 +168,20 @@ class LogStore:
         self, event_id: str, *, tenant_id: str | None = None, destination_id: str | None = None
     ) -> Event | None:
         """The newest event of that id; with a destination only if an attempt went there."""
-        for event in self.tiers.lookup("event", event_id):
-            if tenant_id is not None and event.tenant_id != tenant_id:
-                continue
-            if destination_id is None:
-                return cast("Event", event)
-            if self._was_sent(event, destination_id):
-                return cast("Event", replace(event, destination_id=destination_id))
-        return None
+
+        def accepts(event: Event) -> bool:
+            own = tenant_id is None or event.tenant_id == tenant_id
+            return own and (destination_id is None or self._was_sent(event, destination_id))
+
+        event: Event | None = self.tiers.lookup("event", event_id, accepts)
+        if event is None or destination_id is None:
+            return event
+        return replace(event, destination_id=destination_id)
 
     def retrieve_attempt(self, attempt_id: str, *, tenant_id: str | None = None) -> Attempt | None:
         """The newest attempt of that id."""
-        found = self.tiers.lookup("attempt", attempt_id)
-        return next((a for a in found if tenant_id is None or a.tenant_id == tenant_id), None)
+        found = self.tiers.lookup("attempt", attempt_id, lambda a: tenant_id is None or a.tenant_id == tenant_id)
+        return cast("Attempt | None", found)
 
     def explain(self, selection: Selection = Selection(), kind: Kind = "attempt") -> Explanation:
         """What the engines would do for a page of this selection; nothing is run."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
-from logstore import cold, fields, filters, partitions, segments
+from logstore import cold, deadline, fields, filters, partitions, segments
 from logstore.cold import Wanted
 from logstore.cursor import Kind, Position
 from logstore.errors import ArchiveError
@@ -116,9 +116,7 @@ class Tiers:
         """Read with a map that was true from before to after; once more if the connection turned out to be dead."""
         try:
             return self._steadily(read)
-        except (DBAPIError, psycopg.OperationalError) as error:
-            if isinstance(error, psycopg.errors.QueryCanceled):
-                raise
+        except (DBAPIError, psycopg.OperationalError):
             self.database.engine.dispose()
             return self._steadily(read)
 
@@ -127,7 +125,10 @@ class Tiers:
             known = self.map()
             with self.database.reading.connect() as pooled:
                 connection = _driver(pooled)
-                answer = read(connection, known)
+                try:
+                    answer = read(connection, known)
+                except psycopg.errors.QueryCanceled as error:  # its own limit, or that of the reader's role
+                    raise deadline.too_broad() from error
                 if partitions.read_epoch(connection) == known.epoch:
                     return answer
             self.refresh()
@@ -152,7 +153,9 @@ class Tiers:
                     self._add_cold(found, wanted, known.listed(wanted.parent, stretch.months), left)
                 else:
                     asked = self.ask(connection, wanted, left, within=(stretch.lower, stretch.upper))
-                    found.add(RECORDS[kind]._rows(connection.execute(*asked.sql()).fetchall()), "hot")
+                    with deadline.limited(connection):
+                        rows = connection.execute(*asked.sql()).fetchall()
+                    found.add(RECORDS[kind]._rows(rows), "hot")
             return found
 
         return self.steadily(read)
@@ -206,26 +209,43 @@ class Tiers:
 
     # Look-ups
 
-    def lookup(self, kind: Kind, id: str) -> list[Any]:
-        """All records of an id, newest first."""
+    def lookup(self, kind: Kind, id: str, accepts: Callable[[Any], bool]) -> Any | None:
+        """The newest record of an id that is accepted: another tenant's may have the same id."""
         if "\x00" in id:
-            return []  # no stored text holds a NUL, and PostgreSQL would refuse to look
+            return None  # no stored text holds a NUL, and PostgreSQL would refuse to look
+        found, holes = self.steadily(lambda connection, known: self._of_id(connection, known, kind, id))
+        accepted = next(filter(accepts, found), None)
+        if accepted is None and holes is None:
+            found, holes = self.steadily(
+                lambda connection, known: self._of_id(connection, known, kind, id, everywhere=True)
+            )
+            accepted = next(filter(accepts, found), None)
+        if accepted is None and holes:
+            raise ArchiveError(f"{kind} {id!r} is in nothing that can be read; {holes[0]}")
+        return accepted
 
-        def read(connection: psycopg.Connection[Any], known: Map) -> list[Any]:
+    def _of_id(
+        self, connection: psycopg.Connection[Any], known: Map, kind: Kind, id: str, *, everywhere: bool = False
+    ) -> tuple[list[Any], list[str] | None]:
+        """The records of an id, newest first, and what could not be read.
+
+        Where some are newer than every cold month, only these, and None: unless asked for, no file is looked into.
+        """
+        with deadline.limited(connection):
             hot = connection.execute(statements("postgres", "store")[f"find_{kind}"], {"id": id}).fetchall()
-            found = {(r.time, r.id): r for r in RECORDS[kind]._rows(hot)}
-            parent = BY_KIND[kind].name
-            months = [month for (name, month), state in known.states.items() if name == parent and state in _COLD]
-            newest_cold = max((partitions.month_bounds(month)[1] for month in months), default=None)
-            if newest_cold is None or (found and max(time for time, _ in found) >= newest_cold):
-                return sorted(found.values(), key=lambda r: r.time, reverse=True)
-            archived, unreadable = self._cold_lookup(kind, id, known.listed(parent, months))
-            found |= {(r.time, r.id): r for r in archived}
-            if not found and unreadable:
-                raise ArchiveError(f"{kind} {id!r} is in nothing that can be read; {unreadable[0]}")
-            return sorted(found.values(), key=lambda r: r.time, reverse=True)
-
-        return self.steadily(read)
+        found = {(r.time, r.id): r for r in RECORDS[kind]._rows(hot)}
+        parent = BY_KIND[kind].name
+        months = [month for (name, month), state in known.states.items() if name == parent and state in _COLD]
+        holes: list[str] | None = []
+        if months:
+            edge = max(partitions.month_bounds(month)[1] for month in months)
+            newer = {key: r for key, r in found.items() if r.time >= edge}
+            if newer and not everywhere:
+                found, holes = newer, None
+            else:
+                archived, holes = self._cold_lookup(kind, id, known.listed(parent, months))
+                found |= {(r.time, r.id): r for r in archived}
+        return sorted(found.values(), key=lambda r: r.time, reverse=True), holes
 
     def _cold_lookup(self, kind: Kind, id: str, listed: list[Segment]) -> tuple[list[Any], list[str]]:
         found: list[Any] = []

@@ -36,6 +36,10 @@ SELECT value FROM map_epoch
 -- Released with the transaction, so a process that dies leaves no lock behind.
 SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0))
 
+-- name: hold_month
+-- The same for a session: a concurrent detach commits in between, and would let go of the other.
+SELECT pg_advisory_lock(hashtextextended(%(name)s, 0))
+
 -- name: month_state
 SELECT state FROM months WHERE parent = %(parent)s AND month = %(month)s
 
@@ -50,6 +54,10 @@ SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%(name)s) AND 
 -- name: attachment
 SELECT i.inhdetachpending FROM pg_inherits i
 WHERE i.inhparent = to_regclass(%(parent)s) AND i.inhrelid = to_regclass(%(name)s)
+
+-- name: sealed_rows
+SELECT coalesce(sum(rows), 0)::bigint FROM segments
+WHERE parent = %(parent)s AND month = %(month)s AND state = 'sealed'
 
 -- name: retire_segments
 UPDATE segments SET state = 'retired', note = 'the month was reopened', changed = now()

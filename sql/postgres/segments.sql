@@ -18,9 +18,9 @@ ORDER BY base_offset, segment_id
 
 -- name: begin
 INSERT INTO segments (segment_id, parent, month, base_offset, end_offset, rows, bytes, sha256, checksum, location,
-                      schema_version, replaces, state)
+                      schema_version, replaces, state, created)
 VALUES (%(segment_id)s, %(parent)s, %(month)s, %(base_offset)s, %(base_offset)s, 0, 0, '', '', %(location)s,
-        %(schema_version)s, %(replaces)s, 'writing')
+        %(schema_version)s, %(replaces)s, 'writing', %(created)s)
 
 -- name: record
 INSERT INTO segments (segment_id, parent, month, base_offset, end_offset, rows, bytes, sha256, checksum, min_time,
@@ -35,7 +35,9 @@ ON CONFLICT (segment_id) DO UPDATE SET
     changed = now()
 
 -- name: set_state
-UPDATE segments SET state = %(state)s, note = %(note)s, changed = now() WHERE segment_id = ANY(%(ids)s)
+-- Of what readers know only: what was retired since somebody looked stays retired.
+UPDATE segments SET state = %(state)s, note = %(note)s, changed = now()
+WHERE segment_id = ANY(%(ids)s) AND state IN ('sealed', 'quarantined')
 
 -- name: set_verified
 UPDATE segments SET verified = now() WHERE segment_id = %(id)s
