@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
@@ -22,7 +23,11 @@ SCRIPT = "<script>alert('ran')</script><img src=x onerror=\"alert('ran')\"><b>bo
 MARKDOWN = "[link](javascript:alert(1)) **loud** :red[red] $\\frac{1}{2}$ `code` ![i](http://203.0.113.1/x.png)"
 RIGHT_TO_LEFT = "\u202eمرحبا بالعالم 😀👩‍👩‍👧‍👦"
 FORMULA = '=HYPERLINK("http://203.0.113.1")'
+IMAGE = "![x](http://203.0.113.1/x.png) :red[loud]"
 MARKS = {"script": SCRIPT, "markdown": MARKDOWN, "rtl": RIGHT_TO_LEFT, "formula": FORMULA}
+
+
+_LISTS = ("/Attempts?columns=time,response,data,id,code,said", "/Destinations")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,14 @@ def hostile(server: EmbeddedServer) -> Iterator[str]:
             )
             answer = {"body": text, "error": text, text: text}
             fields = {"code": text[:60], "response_data": answer, "status": "failed", "time": event.time}
-            store.insert_many([event], [Attempt.of(event, id=f"att_{name}", destination_id=f"des {text}", **fields)])
+            first = Attempt.of(event, id=f"att_{name}", destination_id=f"des {text}", **fields)
+            later = {
+                "id": f"att_{name}_2",
+                "code": IMAGE,
+                "time": event.time + timedelta(seconds=1),
+                "attempt_number": 2,
+            }
+            store.insert_many([event], [first, replace(first, **later)])
         huge = Event(
             id="evt_huge",
             tenant_id="t",
@@ -55,7 +67,7 @@ def hostile(server: EmbeddedServer) -> Iterator[str]:
 
 
 def test_lists_show_hostile_text_as_text(hostile: str, page: Page) -> None:
-    for path in ("/", "/Events", "/Attempts?columns=time,response,data,id,code,said", "/Destinations"):
+    for path in ("/", "/Events", "/Attempts?facets=1", *_LISTS):
         page.goto(hostile + path)
         settled(page)
         wait_for(page, lambda: any("<script>" in cell for row in cells(page) for cell in row), "the text of the script")
@@ -75,6 +87,9 @@ def test_an_event_full_of_hostile_text_shows_it_as_text(hostile: str, page: Page
     expect(main).to_contain_text(MARKS[name][:40])
     expect(main.get_by_text("Timeline", exact=True)).to_be_visible()
     page.locator("[data-testid=stPlotlyChart] .nsewdrag").first.wait_for()
+    choices = main.locator("[data-testid=stButtonGroup] button").filter(has_text=" · ")
+    expect(choices).to_have_count(2)
+    expect(choices.nth(1)).to_contain_text("2 · ![x](http://")
     assert_nothing_ran(page)
 
 

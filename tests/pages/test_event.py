@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
 import logstore
 from logstore import Attempt, Event
 from tests.pages.conftest import Show, param, rows, run, said
@@ -41,7 +44,8 @@ def test_the_event_can_be_copied_as_json_curl_sql_and_python(show: Show) -> None
 
 def test_the_attempt_of_the_link_is_the_one_that_is_open(show: Show) -> None:
     app = show("Event", id="evt_002", open="att_002_d-late_1")
-    assert app.segmented_control(key="answer d-late").value == "att_002_d-late_1"
+    assert app.segmented_control(key="answer d-late").value == 0
+    assert "att_002_d-late_1" in [text.value for text in app.text]
 
 
 def test_an_unknown_id_is_a_sentence_with_a_next_step(show: Show) -> None:
@@ -103,3 +107,52 @@ def test_only_what_can_be_compared_is_offered(show: Show) -> None:
         "evt_000": ["The payload of another event"],
         "evt_001": ["Two attempts", "The payload of another event"],
     }
+
+
+def tried(dsn: str, event: Event, *attempts: tuple[str, timedelta, str, str]) -> None:
+    """Insert an event and attempts of it: id, how long after it, status, code."""
+    made = [
+        Attempt.of(event, id=id_, destination_id="d", status=status, time=event.time + after, code=code)
+        for id_, after, status, code in attempts
+    ]
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many([event], made)
+
+
+def test_attempts_with_the_same_code_are_two_choices_and_their_codes_are_text(
+    workbench: Callable[[str], None], dsn: str, now: datetime
+) -> None:
+    event = Event(id="evt", tenant_id="t", time=now - timedelta(minutes=5), topic="x", data={})
+    hostile = "![x](http://203.0.113.1/x.png) :red[loud]" + "x" * 100
+    seconds = [timedelta(seconds=number) for number in range(3)]
+    tried(dsn, event, *((f"a{number}", after, "failed", hostile) for number, after in enumerate(seconds)))
+    workbench(dsn)
+    app = run("Event", id="evt")
+    labels = app.segmented_control(key="answer d").options
+    assert [label[:4] for label in labels] == ["1 · ", "2 · ", "3 · "], "the sign before it is its icon"
+    assert all("![" not in label and ":red[" not in label and len(label) < 80 for label in labels)
+    app.segmented_control(key="answer d").set_value(1).run()
+    assert param(app, "open") == ["a1"]
+    assert "a1" in [text.value for text in app.text]
+
+
+def test_a_success_after_five_hundred_failures_is_a_delivery(
+    workbench: Callable[[str], None], dsn: str, now: datetime
+) -> None:
+    event = Event(id="evt", tenant_id="t", time=now - timedelta(hours=5), topic="x", data={})
+    failures = [(f"a{number:03d}", timedelta(seconds=number), "failed", "503") for number in range(510)]
+    tried(dsn, event, *failures, ("last", timedelta(seconds=600), "success", "200"))
+    workbench(dsn)
+    words = said(run("Event", id="evt"))
+    assert "1 destination: 1 delivered." in words
+    assert "more than 500 attempts; the newest ones are shown" in words
+
+
+def test_an_event_says_its_tier_and_so_does_each_attempt(show: Show) -> None:
+    assert [text.value for text in show("Event", id="evt_001").text].count("🔥 hot") == 3
+
+
+def test_links_to_the_list_keep_range_and_zone(show: Show) -> None:
+    for app in (show("Event", zone="browser", range="30d"), show("Event", id="nobody", zone="browser", range="30d")):
+        (link,) = [link.proto for link in app.main.get("page_link")]
+        assert link.query_string == "range=30d&zone=browser"
