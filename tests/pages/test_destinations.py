@@ -8,7 +8,7 @@ import pytest
 
 import logstore
 from logstore import Attempt, Selection, archive, partitions
-from logstore.workbench import destination_health
+from logstore.workbench import destination_health, measures
 from logstore.workbench.code_bars import code_bars
 from logstore.workbench.times import Window
 from tests.pages.conftest import Show, param, rows, said, small_log
@@ -65,6 +65,20 @@ def test_a_destination_says_how_soon_it_takes_events_and_how_it_fails(show: Show
     assert "time to success of 54 attempts" in words and "p50 2 s · p95 2 s · p99 2 s" in words
     assert "last failure" in words and "Failed attempts by code" in words
     assert "No failed attempts" in said(show("Destinations", tenant_ids="acme", destination_ids="d-good"))
+
+
+def test_a_range_without_attempts_says_when_the_newest_was_and_leads_there(show: Show) -> None:
+    for params in ({}, {"tenant_ids": "acme"}):
+        app = show("Destinations", range="1h", **params)
+        assert "No attempts match in the last 1 h; the newest that does is 2" in said(app)
+        next(button for button in app.button if button.label == "Jump there").click().run()
+        assert param(app, "range") == ["24h"] and rows(app, 0)
+
+
+def test_too_many_successes_are_not_measured_unasked(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "READ_MOST", 50)
+    words = said(show("Destinations", tenant_ids="globex", destination_ids="d-late"))
+    assert "time to success of 54 attempts" in words and "too many to measure: narrow the range" in words
 
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, text
 
 import logstore
-from logstore import Attempt, Event, Selection, deadline, filters
+from logstore import Attempt, Event, Selection, archive, deadline, filters, metrics
 from logstore.embedded import EmbeddedServer
-from logstore.workbench import failures, fates, lasts, measures
+from logstore.workbench import archived, destination_health, failures, fates, lasts, measures
 from logstore.workbench.times import Window
 from tests.conftest import new_database
+from tests.records_of import attempt, event
 from tests.test_archive import make_cold
 
 START, END = datetime(2026, 1, 25, 3, 7, tzinfo=UTC), datetime(2026, 3, 9, 17, 40, 3, tzinfo=UTC)
@@ -132,9 +133,9 @@ def _counted(bars: Any) -> dict[Any, int]:
 
 def _fate(event: Event) -> str:
     reached: dict[str, bool] = defaultdict(bool)
-    for attempt in RECORDS[1]:
-        if attempt.event_id == event.id:
-            reached[attempt.destination_id] |= attempt.status == "success"
+    for a in RECORDS[1]:
+        if a.event_id == event.id:
+            reached[a.destination_id] |= a.status == "success"
     return "never attempted" if not reached else "delivered" if all(reached.values()) else "not delivered"
 
 
@@ -178,6 +179,147 @@ def test_failures_are_grouped_by_destination_code_and_message(filled: logstore.L
         places = Counter(int((t - window.lower) / (window.span / failures.POINTS)) for t in times_)
         assert [places[n] for n in range(failures.POINTS)] == row.trend
     assert list(found["failed"]) == sorted(found["failed"], reverse=True)
+
+
+def test_many_failing_destinations_keep_their_whole_totals_and_trends(
+    store: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit cuts groups, and never the buckets of one."""
+    store.insert_many([], [_failed(number, destination) for number in range(60) for destination in ("d1", "d2", "d3")])
+    make_cold(store, "attempts_2026_01", segment_rows=500)
+    monkeypatch.setattr(failures, "MOST", 4)
+    found = failures.groups(store, Window(START, START + timedelta(hours=60)), most=10)
+    assert list(found["failed"]) == [60, 60, 60]
+    assert all(trend == [3] * failures.POINTS for trend in found["trend"])
+    assert set(found["last"]) == {START + timedelta(hours=59)} and not found.attrs["cut"]
+    monkeypatch.setattr(failures, "MOST", 2)
+    assert failures.groups(store, Window(START, START + timedelta(hours=60)), most=10).attrs["cut"]
+
+
+def _failed(number: int, destination: str, **fields: Any) -> Attempt:
+    time = START + timedelta(hours=number)
+    given = {"status": "failed", "code": "500", "response_data": {"error": "no"}, "destination_id": destination}
+    return attempt(f"{destination}-{number}", time=time, event_time=time, **{**given, **fields})
+
+
+def test_the_filter_of_a_group_finds_exactly_its_attempts(filled: logstore.LogStore) -> None:
+    window = Window(START + timedelta(days=2), END)
+    found = failures.groups(filled, window, most=1000)
+    said = [row for row in found.itertuples() if row.message in ("no answer", "Oops")]
+    assert said
+    for row in said:
+        chosen = Selection(tenant_ids=(row.tenant_id,), destination_ids=(row.destination_id,), status="failed")
+        counted = measures.measured(filled, "attempt", chosen.but(where=row.where), window)
+        assert counted.rows == ((row.failed,),)
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({("error", "no")}, 'code = "500" and response_data.error = "no"'),
+        ({("body", 'say "a"'), ("body", "b")}, 'code = "500" and response_data.body in ["b", "say \\"a\\""]'),
+        ({("error", "no"), ("body", "no")}, 'code = "500"'),  # two fields, which no comparison names
+        ({(None, "17")}, 'code = "500"'),  # no text in JSON
+        ({("error", "x" * 301)}, 'code = "500"'),
+    ],
+)
+def test_a_group_names_its_message_where_an_expression_can_say_it(said: set[Any], where: str) -> None:
+    assert failures._where("500", said) == where
+    filters.parse(where, "attempt")
+    assert failures._where(None, set()).startswith("not code exists")
+
+
+# What cannot be read
+
+
+@pytest.fixture
+def with_a_hole(store: logstore.LogStore) -> logstore.LogStore:
+    """An event and its attempt an hour, 60 of them, in six files, of which the third is gone."""
+    events = [event(f"e{number}", time=START + timedelta(hours=number)) for number in range(60)]
+    tries = [_failed(number, f"d{number % 3}", event_id=f"e{number}", status="success") for number in range(60)]
+    store.insert_many(events, tries)
+    make_cold(store, "attempts_2026_01", segment_rows=10)
+    sorted(store.settings.archive.rglob("*.parquet"))[2].unlink()
+    return store
+
+
+def test_an_event_whose_attempts_may_be_in_a_lost_file_is_unknown_and_the_others_are_not(
+    with_a_hole: logstore.LogStore,
+) -> None:
+    found = measures.outcomes(with_a_hole, with_a_hole.list_event(limit=100))
+    lost = {("acme", f"e{number}") for number in range(20, 30)}
+    assert set(found) == {("acme", f"e{number}") for number in range(60)} - lost
+    assert all(reached == [True] for reached in found.values())
+    # What was delivered the day before may have had another destination, tried for the first time in the lost hours.
+    assert lost <= found.unknown <= {("acme", f"e{number}") for number in range(30)}
+    assert len(found.warnings) == 1 and "10 attempts from 2026-01-25T23:07:00Z" in found.warnings[0]
+
+
+def test_a_quarantined_file_is_a_hole_as_well(with_a_hole: logstore.LogStore) -> None:
+    archive.verify(with_a_hole)
+    found = measures.outcomes(with_a_hole, with_a_hole.list_event(limit=100))
+    assert ("acme", "e25") in found.unknown and len(found.warnings) == 1
+
+
+def test_outcomes_end_with_their_time(with_a_hole: logstore.LogStore) -> None:
+    page = with_a_hole.list_event(limit=100)
+    with pytest.raises(measures.TooBroad), deadline.within(1e-9):
+        measures.outcomes(with_a_hole, page)
+
+
+def test_one_reading_of_a_file_tells_when_all_destinations_last_answered(
+    store: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.insert_many([], [_failed(number, f"d{number % 15}") for number in range(60)])
+    make_cold(store, "attempts_2026_01", segment_rows=20)
+    read: list[str] = []
+    rows = archived.rows
+    monkeypatch.setattr(archived, "rows", lambda *given: read.append(given[1].segment_id) or rows(*given))
+    seen, unread = lasts.seen(store, Selection(), Window(START, END))
+    assert {s.destination_id: s.time for s in seen} == {f"d{n % 15}": START + timedelta(hours=n) for n in range(45, 60)}
+    assert (len(read), unread) == (1, []), "all of them answered in the last file"
+
+
+def test_a_last_answer_in_a_lost_file_is_unknown_and_not_never(with_a_hole: logstore.LogStore) -> None:
+    lower = START + timedelta(hours=20)
+    ranked = measures.ranking(
+        with_a_hole, Selection(), Window(lower, lower + timedelta(hours=10)), by="tenant_id,destination_id"
+    )
+    assert ranked.attrs["warnings"]
+    assert all(unread == {"success"} for unread in ranked["unread"])
+    assert not ranked["last_success"].any()
+
+
+def test_totals_and_codes_say_what_they_lack(with_a_hole: logstore.LogStore) -> None:
+    """At the edges of a range the records are read, and some of them cannot be."""
+    window = Window(START + timedelta(hours=20, minutes=30), START + timedelta(hours=50))
+    assert "cannot be read" in measures.totals(with_a_hole, Selection(), window).warnings[0]
+    of = Selection(tenant_ids=("acme",), destination_ids=("d0",))
+    assert destination_health.health(with_a_hole, of, window).warnings
+    assert destination_health.codes(with_a_hole, of, window).attrs["warnings"]
+    assert destination_health.ranked(with_a_hole, Selection(), window, by="tenant_id").warnings
+
+
+def test_a_month_without_counts_leaves_the_last_answers_unknown(with_a_hole: logstore.LogStore) -> None:
+    with with_a_hole.database.transaction() as connection:
+        metrics.doubt(connection, "attempts", START.date().replace(day=1))
+    ranked = measures.ranking(with_a_hole, Selection(), Window(START, END), by="tenant_id")
+    assert set(ranked["unread"][0]) == {"success"}
+
+
+# Very many records
+
+
+def test_what_reads_very_many_records_waits_until_somebody_asks(
+    filled: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = Window(START, END)
+    monkeypatch.setattr(measures, "READ_MOST", 100)
+    published = fates.fates(filled, Selection(), window, UTC)
+    assert set(published["outcome"]) == {"published"} and published["count"].sum() == 300
+    assert set(fates.fates(filled, Selection(), window, UTC, everything=True)["outcome"]) == set(fates.FATES)
+    few = Window(START, START + timedelta(days=5))
+    assert set(fates.fates(filled, Selection(), few, UTC)["outcome"]) == set(fates.FATES)
 
 
 def test_quiet_times_are_bars_of_zero(filled: logstore.LogStore) -> None:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tests.pages.conftest import Show, rows, said
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas
+import pytest
+import streamlit as st
+
+import logstore
+from logstore import Attempt
+from logstore.workbench import breakdowns, later, measures, rankings
+from tests.pages.conftest import Show, param, rows, run, said, small_log
+from tests.test_archive import make_cold
+
+Point = Callable[[str], None]
 
 
 def test_counts_name_their_unit(show: Show) -> None:
@@ -67,3 +82,145 @@ def test_every_page_runs_with_every_range(show: Show) -> None:
     for page in ("Overview", "Events", "Attempts", "Destinations"):
         for name in ("1h", "24h", "30d", "90d", "all"):
             show(page, range=name)
+
+
+def test_the_page_is_there_before_its_counts(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    may, rank = threading.Event(), measures.ranking
+    monkeypatch.setattr(measures, "ranking", lambda *given, **asked: may.wait(20) and rank(*given, **asked))
+    monkeypatch.setattr(later, "PATIENCE", 0.0)
+    app = show("Overview")
+    assert "Failing destinations" in said(app) and "Newest failed attempts" in said(app)
+    assert next(metric.value for metric in app.metric if metric.label == "Attempts") == "…"
+    may.set()
+    monkeypatch.setattr(later, "PATIENCE", 20.0)
+    app.run()
+    assert next(metric.value for metric in app.metric if metric.label == "Attempts") == "228"
+
+
+def test_every_part_is_about_the_time_alone(show: Show) -> None:
+    """Other filters of a link belong to lists; none of the parts may follow them while the others do not."""
+    app = show("Overview", tenant_ids="globex", topics="user.updated", where="data.number < 3")
+    (picture,) = app.get("plotly_chart")
+    assert "failed (114 attempts)" in picture.proto.spec
+    assert next(metric.value for metric in app.metric if metric.label == "Attempts") == "228"
+    assert {row["tenant"] for row in rows(app)} == {"acme", "globex"}
+
+
+def test_a_range_without_attempts_says_when_the_newest_was_and_leads_there(show: Show) -> None:
+    app = show("Overview", range="1h")
+    assert "✅" not in said(app) and "No attempts match in the last 1 h; the newest that does is 2" in said(app)
+    next(button for button in app.button if button.label == "Jump there").click().run()
+    assert param(app, "range") == ["24h"]
+    assert next(metric.value for metric in app.metric if metric.label == "Attempts") == "228"
+
+
+def test_attempts_that_all_succeeded_are_said_with_their_number(show: Show, workbench: Point, dsn: str) -> None:
+    good = [a for a in small_log(datetime.now(UTC))[1] if a.destination_id == "d-good"]
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many([], good)
+    workbench(dsn)
+    assert "None of the 60 attempts in this range failed." in said(run("Overview"))
+
+
+def test_a_time_to_success_counts_no_attempt_by_hand(workbench: Point, dsn: str, now: datetime) -> None:
+    events, attempts = small_log(now)
+    by_hand = [
+        Attempt.of(
+            event,
+            id=f"hand_{event.id}",
+            destination_id="d-bad",
+            status="success",
+            time=event.time + timedelta(minutes=90),
+            attempt_number=2,
+            manual=True,
+        )
+        for event in events[1::2]
+    ]
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many(events, [*attempts, *by_hand])
+    workbench(dsn)
+    assert [(row["time"], row["most"], row["attempts"]) for row in rows(run("Overview"), 3)] == [
+        ("to the first attempt", "1 s", 174),
+        ("to a success", "2 s", 114),
+    ]
+
+
+def test_very_many_records_are_read_when_somebody_asks(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "READ_MOST", 100)
+    app = show("Overview")
+    numbers = {metric.label: metric.value for metric in app.metric}
+    assert (numbers["Attempts"], numbers["Events not delivered"], len(app.dataframe)) == ("228", "?", 3)
+    assert "That means to read 120 events and their attempts" in said(app)
+    app.button(key="read failed attempts").click().run()
+    assert param(app, "everything") == ["1"]
+    assert next(metric.value for metric in app.metric if metric.label == "Events not delivered") == "60"
+    assert len(app.dataframe) == 5 and "That means to read" not in said(app)
+
+
+@pytest.fixture
+def lost(workbench: Point, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The small log around the end of February, whose archived attempts are lost; the range that holds it."""
+    monkeypatch.setenv("LOGSTORE_HOME", str(tmp_path))
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many(*small_log(datetime(2026, 3, 1, 10, tzinfo=UTC)))
+        make_cold(store, "attempts_2026_02", segment_rows=1000)
+        (file,) = store.settings.archive.rglob("*.parquet")
+        file.unlink()
+    workbench(dsn)
+    return {"time__gte": "2026-02-28T08:30:00Z", "time__lt": "2026-03-01T00:00:00Z"}
+
+
+def test_a_lost_file_is_named_by_every_part_that_needs_it(lost: dict[str, str]) -> None:
+    app = run("Overview", **lost)
+    words = said(app).replace("\\", "")
+    assert words.count("Not counted: ") >= 3 and "attempts from 2026-02-28T" in words
+    assert "attempts from 2026-02-28T" in said(run("Destinations", **lost)).replace("\\", "")
+    one = said(run("Destinations", tenant_ids="acme", destination_ids="d-good", **lost)).replace("\\", "")
+    assert "Not counted: " in one
+
+
+# Clicks
+
+
+RANKED = pandas.DataFrame({"tenant_id": ["acme", "globex"], "destination_id": ["d-bad", "d-late"]})
+
+
+def test_a_click_follows_the_row_that_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[str] = []
+    drawn = rankings.on_click("clicked", RANKED, lambda row: followed.append(row["destination_id"]))
+    monkeypatch.setattr(st, "session_state", {"clicked": {"row": 1, "label": ""}})
+    drawn["on_click"](*drawn["args"])
+    assert followed == ["d-late"]
+    monkeypatch.setattr(st, "session_state", {"clicked": {"row": 9, "label": ""}})
+    drawn["on_click"](*drawn["args"])
+    assert followed == ["d-late"], "a row that is not there leads nowhere"
+
+
+def test_a_click_on_the_overview_leads_to_the_page_of_what_was_clicked(show: Show) -> None:
+    app = show("Overview", range="24h")
+    app.session_state["leave"] = ("Destinations", {"tenant_ids": ["acme"], "destination_ids": ["d-bad"]})
+    app.run()
+    assert "attempts in the range" in said(app) and not app.exception
+    assert param(app, "destination_ids") == ["d-bad"]
+
+
+def test_a_group_of_failures_leads_to_its_code_and_message(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[object] = []
+    monkeypatch.setattr(breakdowns, "leave", lambda page, pairs: left.append((page, dict(pairs))))
+    app = show("Overview")
+    assert not app.exception
+    where = 'code = "503" and response_data.body = "said 503"'
+    row = pandas.Series({"tenant_id": "acme", "destination_id": "d-bad", "where": where})
+    breakdowns._to_group(_Framed(), row)  # type: ignore[arg-type]
+    expected = {"tenant_ids": "acme", "destination_ids": "d-bad", "status": "failed", "where": where}
+    assert left == [("Attempts", expected)]
+    assert len(rows(show("Attempts", limit="500", **expected))) == 60
+
+
+class _Framed:
+    """As much of a frame as a link needs."""
+
+    class view:  # noqa: N801 - as a frame calls it
+        @staticmethod
+        def carried() -> list[tuple[str, str]]:
+            return []
