@@ -386,6 +386,14 @@ def test_more_rows_than_the_cap_are_cut_and_it_is_said(archived: LogStore) -> No
     assert not analysis.sandbox(archived, "SELECT * FROM range(7)", rows=7).truncated
 
 
+def test_rows_that_were_read_are_counted_after_the_filters_of_the_files(archived: LogStore) -> None:
+    every = analysis.sandbox(archived, "SELECT max(time) FROM attempts WHERE topic <> ''")
+    some = analysis.sandbox(archived, "SELECT id FROM attempts ORDER BY time LIMIT 1")
+    assert every.read is not None and every.read > 0
+    assert some.read is not None and len(some) == 1 <= some.read
+    assert analysis.sandbox(archived, "SELECT 1").read == 0
+
+
 def test_a_running_query_can_be_cancelled(archived: LogStore) -> None:
     cancel = threading.Event()
     threading.Timer(0.5, cancel.set).start()

@@ -188,8 +188,6 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> pyarrow.
 def count_rows(connection: duckdb.DuckDBPyConnection) -> None:
     """Let DuckDB count the rows that it reads; `rows_read` tells after each query."""
     connection.execute("SET enable_profiling = 'no_output'")
-    wanted = json.dumps({"OPERATOR_CARDINALITY": "true", "OPERATOR_TYPE": "true"})
-    connection.execute(f"SET custom_profiling_settings = '{wanted}'")
 
 
 def rows_read(connection: duckdb.DuckDBPyConnection) -> int | None:

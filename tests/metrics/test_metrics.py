@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from logstore import InvalidFilter, InvalidSelection, LogStore, Selection, metrics
+from logstore import InvalidFilter, InvalidSelection, LogStore, Selection, TooBroad, deadline, metrics
 from logstore.metrics.question import ROWS_MOST
+from logstore.metrics.scan import scan
 from logstore.records import to_micros
 from tests.records_of import START, attempt, event
 from tests.test_archive import MONTH, make_cold
@@ -148,6 +149,27 @@ def test_a_file_that_cannot_be_read_is_a_warning_and_no_silent_gap(store: LogSto
     assert sum(row["count"] for row in found) == 3
     assert len(found.warnings) == 1 and "3 attempts from 2026-03-01T00:30:00Z" in found.warnings[0]
     assert "⚠" in found._repr_html_()
+
+
+def test_latencies_are_kept_packed_and_too_many_are_refused_where_time_is_limited(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours(store)
+    make_cold(store, MONTH, segment_rows=3)
+    asked = metrics.Question.of("attempt", START, START + DAY, measures=("latency_p50",))
+    (parts,) = scan(store.tiers, asked).found.values()
+    assert [(bag.dtype.name, len(bag)) for bag in parts["latencies"]] == [("int64", 3), ("int64", 3)]
+    monkeypatch.setattr("logstore.metrics.result.LATENCIES_MOST", 5)
+    with pytest.raises(TooBroad, match="more than 5 attempts; narrow the time"), deadline.within(60):
+        store.attempt_metrics(START, START + DAY, measures=("latency_p50",))
+    assert store.attempt_metrics(START, START + DAY, measures=("latency_p50",)).rows[0][0] is not None
+
+
+def test_a_latency_of_many_years_is_exact_to_the_microsecond(any_store: LogStore) -> None:
+    long = timedelta(days=9 * 365, microseconds=1)
+    any_store.insert_many(attempts=[attempt("a", time=START, event_time=START - long)])
+    ((p50,),) = any_store.attempt_metrics(START, START + DAY, measures=("latency_p50",)).rows
+    assert p50 == long / timedelta(seconds=1)
 
 
 def test_a_result_knows_what_it_is_and_goes_to_pandas(store: LogStore) -> None:

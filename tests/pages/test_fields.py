@@ -91,6 +91,21 @@ def test_an_indexed_field_says_so_and_offers_to_drop_the_index(workbench: Point,
     assert app.code[-2].value == "python -m logstore index drop paid data.kind"
 
 
+def test_an_index_that_is_being_built_says_which_months_are_to_do(workbench: Point, dsn: str, now: datetime) -> None:
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many([Event(id="e", tenant_id="t", time=now, topic="paid", data={"kind": "a"})], [])
+        logstore.fields.add_index(store.database, "paid", "data", ("kind",), actor="test")
+        months = [p.name for p in logstore.partitions.inventory(store.database)]
+        with store.database.connection(autocommit=True) as connection:  # as a run leaves it that was killed half-way
+            connection.execute(f"DROP INDEX {logstore.fields.index_name('events', 'data', ('kind',))}")
+    workbench(dsn)
+    app = run("Fields", topics="paid", open="data.kind")
+    events = [name for name in months if name.startswith("events")]
+    assert rows(app)[0]["index"] == f"⏳ {len(months) - len(events)} of {len(months)} months"
+    assert events[0] in said(app) and "still to do" in said(app)
+    assert app.code[-2].value == "python -m logstore index add paid data.kind"
+
+
 def test_an_unknown_topic_or_field_is_a_sentence(show: Show) -> None:
     assert "No record has this topic" in said(show("Fields", topics="no.such"))
     assert "does not have" in said(show("Fields", topics="order.created", open="data.nothing"))

@@ -13,7 +13,7 @@ import logstore
 from logstore import LoadError, loads, validation
 from logstore.pipeline import read
 from logstore.settings import ROOT
-from logstore.workbench import intake, letters
+from logstore.workbench import intake, letter_batches, letters
 from logstore.workbench.children import Children, children
 from tests.pages.conftest import Show, param, rows, run, said
 from tests.pipeline.files import event
@@ -44,6 +44,7 @@ def log_with_letters(workbench: Point, dsn: str, monkeypatch: pytest.MonkeyPatch
         workbench(dsn)
         monkeypatch.setenv("LOGSTORE_ROLE", "operator")
         yield store
+    letter_batches._batches().clear()
 
 
 def press(app: AppTest, label: str) -> AppTest:
@@ -109,6 +110,66 @@ def test_a_letter_can_be_discarded(log_with_letters: logstore.LogStore) -> None:
     app = press(run("Loads", letter="4"), "Discard this letter")
     assert "Dead letter 4 is discarded." in said(app)
     assert loads.dead_letter(log_with_letters, 4).state == "discarded"
+
+
+def settled(app: AppTest) -> AppTest:
+    """The page, when the batch that it started has ended."""
+    (batch,) = letter_batches._batches()
+    assert batch.ended.wait(60)
+    return app.run(timeout=60)
+
+
+def test_all_letters_of_a_reason_are_discarded_after_a_look_at_how_many(log_with_letters: logstore.LogStore) -> None:
+    app = run("Loads", reason="malformed")
+    assert "all 3 open letters of this reason" in said(app)
+    settled(press(app, "Discard 3 letters"))
+    assert "3 of 3 dead letters are discarded." in said(app)
+    assert ("discarded", "malformed", 3) in loads.letter_counts(log_with_letters)
+    assert loads.dead_letter(log_with_letters, 1).state == "open", "of another reason"
+    press(app, "Close")
+    assert "are discarded" not in said(app)
+
+
+def test_all_letters_of_a_reason_are_loaded_and_those_that_are_still_wrong_stay_open(
+    log_with_letters: logstore.LogStore,
+) -> None:
+    with log_with_letters.database.connection() as connection:
+        connection.execute("UPDATE dead_letters SET raw = %s WHERE id = 2", [json.dumps(event(9))])
+    app = settled(press(run("Loads", reason="malformed"), "Load 3 letters unchanged"))
+    words = said(app).replace("\\", "")
+    assert "1 of 3 dead letters are loaded, 2 refused and still open." in words and "is still refused" in words
+    assert [loads.dead_letter(log_with_letters, number).state for number in (2, 3, 4)] == ["requeued", "open", "open"]
+    assert log_with_letters.retrieve_event(str(event(9)["id"])) is not None
+
+
+def test_a_letter_that_came_after_the_look_is_left_alone(log_with_letters: logstore.LogStore) -> None:
+    app = run("Loads", reason="malformed")
+    with log_with_letters.database.connection() as connection:
+        connection.execute(
+            "INSERT INTO dead_letters (load, file, position, raw, reason, message) VALUES (1, 'f', 9, '(', 'malformed', '')"
+        )
+    settled(press(app, "Discard 3 letters"))
+    assert loads.dead_letter(log_with_letters, 5).state == "open"
+
+
+def test_a_reader_may_not_act_on_all_letters(
+    log_with_letters: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGSTORE_ROLE", "reader")
+    app = run("Loads", reason="malformed")
+    assert not [button for button in app.button if "letters" in button.label]
+
+
+def test_older_loads_than_are_listed_are_spoken_of(log_with_letters: logstore.LogStore) -> None:
+    assert "The newest 50 loads" not in said(run("Loads"))
+    with log_with_letters.database.connection() as connection:
+        connection.execute(
+            "INSERT INTO loads (state, stage, bytes, seconds, finished)"
+            " SELECT 'done', 'done', 0, '{}', now() FROM generate_series(1, 50)"
+        )
+    app = run("Loads")
+    assert "The newest 50 loads; `python -m logstore loads --limit 1000` lists older ones" in said(app)
+    assert len(rows(app, 0)) == 50
 
 
 def test_a_reader_is_told_how_to_load_and_gets_no_buttons_that_write(

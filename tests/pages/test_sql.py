@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 import logstore
 from logstore import analysis, archive
-from logstore.analysis import Answer
+from logstore.analysis import Answer, views
 from logstore.embedded import EmbeddedServer
 from logstore.settings import ROOT
 from logstore.workbench import answers, cached, jobs, questions_form
@@ -83,7 +83,7 @@ def submit(app: AppTest, label: str) -> AppTest:
 def test_a_link_with_sql_shows_its_answer_with_rows_and_time(show: Any) -> None:
     app = show(sql=COUNT)
     assert rows(app) == [{"status": "failed", "attempts": 10}, {"status": "success", "attempts": 30}]
-    assert "**2 rows** in 0." in said(app)
+    assert "**2 rows** in 0." in said(app) and ", 40 rows read" in said(app)
     assert app.text_area[0].value == COUNT
 
 
@@ -238,6 +238,50 @@ def test_a_question_that_takes_too_long_is_stopped(show: Any, monkeypatch: pytes
     job = Job(cached.store(), Request(question="endless"))
     assert job.done.wait(10)
     assert "stopped after 0.3 s" in str(job.error)
+
+
+def _endless(store: object, connection: object, parent: str, cold: object, go_on: Callable[[], None]) -> None:
+    """Hot months that never end."""
+    while True:
+        go_on()
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("show")
+def test_a_question_can_be_cancelled_while_it_copies_the_hot_months(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "_copy_hot", _endless)
+    job = Job(cached.store(), Request(question="noisiest_tenants", tiers="both"))
+    assert not job.done.wait(0.3)
+    job.cancel()
+    assert job.done.wait(10)
+    assert job.error == "the query was cancelled"
+
+
+@pytest.mark.usefixtures("show")
+def test_the_limit_of_time_counts_the_copying_of_hot_months(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "_copy_hot", _endless)
+    monkeypatch.setattr(jobs, "SECONDS", 0.3)
+    job = Job(cached.store(), Request(question="noisiest_tenants", tiers="both"))
+    assert job.done.wait(10)
+    assert "stopped after 0.3 s: the hot months are too large to be copied" in str(job.error)
+
+
+@pytest.mark.usefixtures("show")
+def test_a_question_in_the_servers_process_has_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = analysis.Question(
+        name="limit", title="T", parameters=(), sql="SELECT current_setting('memory_limit') AS bytes"
+    )
+    monkeypatch.setattr(analysis, "questions", lambda: {"limit": asked})
+    job = Job(cached.store(), Request(question="limit", tiers="both"))
+    assert job.done.wait(10) and job.answer is not None
+    assert job.answer.rows == [("953.6 MiB",)]
+
+
+def test_an_answer_says_how_many_rows_were_read_for_it(show: Any) -> None:
+    assert ", 40 rows read" in said(show(question="noisiest_tenants", run="1"))
+    assert ", 41 rows read" in said(show(question="noisiest_tenants", run="1", tiers="both"))
+    assert ", no row had to be read" in said(show(sql="SELECT 42 AS answer"))
+    assert ", 1 row read" in said(show(sql="SELECT topic FROM events WHERE id = 'e7'"))
 
 
 def answer(**columns: list[Any]) -> Answer:
