@@ -27,6 +27,7 @@ SEGMENT_ROWS = 500_000
 GRACE_SECONDS = 3600  # a retired file outlives every page that may still read it
 
 _STATES = ("writing", "sealed", "quarantined", "retired")
+_SUPERSEDED = "other files hold its rows, or newer ones"
 Progress = Callable[[int, int], None]  # rows done, rows in all
 
 
@@ -229,41 +230,43 @@ def rebuild_catalog(store: LogStore) -> list[Finding]:
         try:
             with _alone(store, name) as connection, connection.transaction():
                 partitions.lock(connection, parent, month)
-                found += _list_again(connection, parent, month, known)
+                found += _list_again(store, connection, parent, month, known)
         except ArchiveError as error:
             found.append(Finding(what=name, problem=str(error), done="left alone"))
     return found
 
 
 def _list_again(
-    connection: psycopg.Connection[Any], parent: str, month: date, files: list[Segment]
+    store: LogStore, connection: psycopg.Connection[Any], parent: str, month: date, files: list[Segment]
 ) -> Iterator[Finding]:
     name = partitions.partition_name(parent, month)
     state = partitions.state_of(connection, parent, month, missing="purged")
     known = {s.segment_id: s for s in _of_month(connection, parent, month, *_STATES)}
-    listed = [segment for segment in known.values() if segment.state in ("sealed", "quarantined")]
-    loose = [segment for segment in files if segment.segment_id not in known]
+    listed = {s.segment_id: s for s in known.values() if s.state in ("sealed", "quarantined")}
+    there = {s.segment_id: s for s in files if s.path(store.settings.archive).exists()}  # not deleted since we looked
+    loose = [s for s in there.values() if s.segment_id not in known]
     if state in ("open", "closed"):
         for segment in loose:
             yield Finding(what=segment.location, problem=f"{name} is {state}: its table serves it", done="left alone")
         return
-    chosen, whole = segments.successors(listed, loose)
-    for segment in chosen:
+    of_listed = [there.get(segment_id, segment) for segment_id, segment in listed.items()]
+    chosen, whole = segments.standing([*of_listed, *loose], listed.keys())
+    new = [segment for segment in chosen if segment.segment_id not in listed]
+    for segment in new:
         _record(connection, segment, "sealed")
-    if chosen:
-        _set_state(connection, listed, "retired", "newer files hold the month")
-        if state == "purged":
-            partitions.note(connection, parent, month, "purged")
-            metrics.doubt(connection, parent, month)
+    if new and state == "purged":
+        partitions.note(connection, parent, month, "purged")
+        metrics.doubt(connection, parent, month)
     if not whole:
         rows = sum(segment.rows for segment in chosen)
-        yield Finding(what=name, problem=f"no set of files holds all of it; those that are listed have {rows} rows")
-    for segment in loose:
-        if segment not in chosen:
-            if whole:
-                _record(connection, replace(segment, note="other files hold the month"), "retired")
-            done = "retired" if whole else "left alone"
-            yield Finding(what=segment.location, problem="other files hold its rows, or newer ones", done=done)
+        yield Finding(what=name, problem=f"its files do not hold all of it; those that are listed have {rows} rows")
+    others = [segment for segment in (*of_listed, *loose) if segment not in chosen]
+    if whole:
+        _set_state(connection, [s for s in others if s.segment_id in listed], "retired", _SUPERSEDED)
+    for segment in others:
+        if whole and segment.segment_id not in listed:
+            _record(connection, replace(segment, note=_SUPERSEDED), "retired")
+        yield Finding(what=segment.location, problem=_SUPERSEDED, done="retired" if whole else "left alone")
 
 
 # Parts

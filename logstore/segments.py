@@ -7,7 +7,7 @@ strings, JSON as the text that PostgreSQL gave, times as microseconds in UTC.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -87,30 +87,33 @@ def fetch(connection: psycopg.Connection[Any], name: str, values: dict[str, Any]
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def successors(listed: Sequence[Segment], loose: Sequence[Segment]) -> tuple[list[Segment], bool]:
-    """Of one month's files that the catalog does not know, those that it should list, and whether the month is whole then.
+def standing(files: Sequence[Segment], listed: Set[str]) -> tuple[list[Segment], bool]:
+    """Of all files of a month, those that the catalog should list, and whether they hold the whole month.
 
-    Files that were written together make a generation; two of them hold the same rows, or one of them older rows. A whole
-    one takes over from what is listed if it is newer. Where nothing is listed, the newest whole one is taken, and if a
-    write was cut short and there is none, the one that has the most rows.
+    Files that were written together make a generation; two of them hold the same rows, or one of them older rows. The newest
+    whole one stands, but none that is older than what is listed. Where a write was cut short or files are gone, and there is
+    none, what is listed stands; and if nothing is, the generation with the most rows.
     """
     generations: dict[Any, list[Segment]] = {}
-    for segment in sorted(loose, key=lambda s: s.base_offset):
-        generations.setdefault((segment.created, *segment.replaces), []).append(segment)
-    rows = {segment.segment_id: segment.rows for segment in (*listed, *loose)}
-    since = max((segment.created or _NEVER for segment in listed), default=None)
+    for file in sorted(files, key=lambda file: file.base_offset):
+        generations.setdefault((file.created, *file.replaces), []).append(file)
+    rows = {file.segment_id: file.rows for file in files}
+    since = max((_age(file) for file in files if file.segment_id in listed), default=_NEVER)
     whole = [
-        files
-        for files in generations.values()
-        if _is_whole(files, rows)
-        and (since is None or (files[0].created or _NEVER) > since or not _ids(listed).isdisjoint(files[0].replaces))
+        made
+        for made in generations.values()
+        if _is_whole(made, rows) and (_age(made[0]) >= since or not listed.isdisjoint(made[0].replaces))
     ]
-    replaced = {segment_id for files in whole for segment_id in files[0].replaces}
+    replaced = {segment_id for made in whole for segment_id in made[0].replaces}
     if whole:
-        return max(whole, key=lambda files: (_ids(files).isdisjoint(replaced), files[0].created or _NEVER)), True
-    if listed or not loose:
-        return [], True
-    return _apart(max(generations.values(), key=lambda files: sum(file.rows for file in files))), False
+        return max(whole, key=lambda made: (made[0].segment_id not in replaced, _age(made[0]))), True
+    known = [made for made in generations.values() if any(file.segment_id in listed for file in made)]
+    most = sorted(generations.values(), key=lambda made: sum(file.rows for file in made))[-1:]
+    return _apart([file for made in known or most for file in made]), not files
+
+
+def _age(file: Segment) -> datetime:
+    return file.created or _NEVER
 
 
 def _is_whole(files: Sequence[Segment], rows: dict[str, int]) -> bool:
@@ -124,14 +127,10 @@ def _is_whole(files: Sequence[Segment], rows: dict[str, int]) -> bool:
 def _apart(files: Sequence[Segment]) -> list[Segment]:
     """Files without those that overlap the one before: two exports that do not say when they were made look like one."""
     kept: list[Segment] = []
-    for file in files:
+    for file in sorted(files, key=lambda file: file.base_offset):
         if not kept or file.base_offset >= kept[-1].end_offset:
             kept.append(file)
     return kept
-
-
-def _ids(files: Sequence[Segment]) -> set[str]:
-    return {file.segment_id for file in files}
 
 
 # One in-memory DuckDB for the process; a cursor of it for each reading, because a connection is not for several threads.

@@ -670,3 +670,30 @@ def test_the_archive_lets_go_its_oldest_months_and_deletes_their_files_after_a_g
     assert archive.reconcile(store) == []
     with pytest.raises(PartitionError, match="is purged"):
         store.insert_many(attempts=[attempt("late", time=inside(6))])
+
+
+def test_a_purged_month_with_a_bad_segment_leaves_the_archive_in_its_turn(store: LogStore) -> None:
+    given = fill(store, 6, 5, 4, 1, 0)
+    for number in (6, 5, 4):
+        make_cold(store, month(number))
+    bad = next(store.settings.archive.rglob(f"attempts/{inside(6):%Y-%m}/*.parquet"))
+    bad.write_bytes(b"rubbish")
+    assert len(archive.verify(store)) == 1
+    maintenance.set_policy(store, Policy(parent="attempts", tier="cold", max_count=1, min_count=1))
+    plan = maintenance.plan(store)
+    assert [s.partition for s in plan if s.action == "remove"] == [month(6), month(5)]
+    assert "1 quarantined segment goes with it" in plan.steps[0].reason
+    maintenance.apply(store, plan, actor="test", patience=QUICK)
+    page = store.list_attempt(order="asc")
+    assert list(page) == given[12:] and page.warnings == ()
+
+
+def test_a_table_is_not_purged_when_the_catalog_lists_fewer_rows(store: LogStore) -> None:
+    given = fill(store, 4, 1, 0)
+    make_cold(store, month(4), depth="detached", segment_rows=2)
+    with store.database.connection() as connection:
+        connection.execute("DELETE FROM segments WHERE base_offset = 2")
+    with pytest.raises(MaintenanceError, match="has 6 rows, its sealed segments have 4"):
+        maintenance.purge(store, month(4), actor="test", override=True, patience=QUICK)
+    maintenance.undo(store, month(4), actor="test", patience=QUICK)
+    assert list(store.list_attempt(order="asc")) == given
