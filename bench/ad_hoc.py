@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from bench import data
 from bench.data import END, empty_store, months_before
 from bench.measure import Comparison, Result, compare
 from logstore import LogStore, analysis, archive, partitions
@@ -65,10 +66,7 @@ def _fill(store: LogStore, rows: int) -> None:
     partitions.ensure(store.database, {(parent, month) for parent in PARENTS for month in months})
     whole = END - datetime.combine(months[0], datetime.min.time(), UTC) - timedelta(days=1)
     values = {"end": END - timedelta(hours=1), "step": whole / rows, "rows": rows}
-    with store.database.connection(autocommit=True) as connection:
-        connection.execute(_EVENTS, values)
-        connection.execute(_ATTEMPTS, values)
-        connection.execute("VACUUM (ANALYZE) events, attempts")
+    data.write(store, [("events", _EVENTS, values), ("attempts", _ATTEMPTS, values)])
     for parent in PARENTS:
         for month in months:
             archive.export(store, partitions.partition_name(parent, month))
