@@ -62,9 +62,11 @@ def panel(frame: Frame, kind: Kind, selection: Selection) -> None:
     window = times.window_of(selection.time, extent=extent, now=frame.now)
     counted = selection.but(time=TimeFilter())
     store = cached.store()
-    with st.container(border=True, horizontal=True, gap="medium"):
+    with st.container(border=True, horizontal=True, gap="small"):
+        beside = {column: st.container(width=254) for column in FACETS[kind] if column != "code"}
         for column, label in FACETS[kind].items():
-            with st.container(width=330):
+            # Two outcomes leave room for the codes below them.
+            with beside["status" if column == "code" else column]:
                 later(
                     ("facet", kind, column, *counted.to_query(), window),
                     partial(count, store, kind, column, counted, window),
@@ -87,13 +89,12 @@ def _draw(frame: Frame, kind: Kind, column: str, label: str, facet: Facet) -> No
         st.caption(f"**{label}**: no {kind}s to count")
         return
     more = f" · {facet.values - TOP:,} more" if facet.values > TOP else ""
-    st.caption(f"**{label}**, {kind}s by their number{more}")
+    st.caption(f"**{label}**{more}")
     key = f"facet {kind} {column} {hash((frame.view.selection, facet))}"
     shown = pandas.DataFrame(
         {
             "value": [_NO_CODE if value is None else value or "(empty)" for value, _ in facet.top],
             "count": [number for _, number in facet.top],
-            "share": [100 * number / facet.records for _, number in facet.top],
             "not": ["✕"] * len(facet.top),
         }
     )
@@ -109,12 +110,13 @@ def _draw(frame: Frame, kind: Kind, column: str, label: str, facet: Facet) -> No
                 label.lower(),
                 key=f"{key} in",
                 type="tertiary",
-                width=150,
+                width=130,
                 alignment="left",
                 help="click: only this; once more: any",
             ),
-            "count": st.column_config.NumberColumn(f"{kind}s", format="localized", width=65),
-            "share": st.column_config.ProgressColumn("share", format="%.0f %%", min_value=0, max_value=100, width=80),
+            "count": st.column_config.ProgressColumn(
+                f"{kind}s", format="localized", min_value=0, max_value=facet.records, width=90
+            ),
             "not": button("not", key=f"{key} out", type="tertiary", width=35, help="click: all but this"),
         },
     )

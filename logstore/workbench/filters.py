@@ -29,16 +29,16 @@ _LABELS = {"tenant_ids": "Tenant", "destination_ids": "Destination", "topics": "
 def filters(frame: Frame, names: Sequence[str]) -> None:
     """A menu for each of these fields of the selection, and the way to clear them."""
     selection = frame.view.selection
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         for field in names:
             if field == "status":
                 _status(frame)
             else:
                 _any_of(frame, field, _LABELS[field], _known(frame, field))
-    if selection.where or any(getattr(selection, field) for field in names):
-        cleared = {field: None if field == "status" else () for field in names}
-        act = lambda view: view.select(**cleared, where=None)  # noqa: E731 - a callback's argument
-        st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=frames.change, args=(act,))
+        if selection.where or any(getattr(selection, field) for field in names):
+            cleared = {field: None if field == "status" else () for field in names}
+            act = lambda view: view.select(**cleared, where=None)  # noqa: E731 - a callback's argument
+            st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=frames.change, args=(act,))
 
 
 def expression(frame: Frame, kind: Kind) -> None:

@@ -37,13 +37,13 @@ class Column:
 
 
 _TIME = Column("time", lambda record, frame: frame.show(record.time), 185)
-_TENANT = Column("tenant", lambda record, _: record.tenant_id, 175, True, "click: only this tenant")
+_TENANT = Column("tenant", lambda record, _: record.tenant_id, 160, True, "click: only this tenant")
 _TOPIC = Column("topic", lambda record, _: record.topic, 150)
 
 COLUMNS: dict[Kind, dict[str, Column]] = {
     "event": {
         "time": _TIME,
-        "id": Column("event", lambda event, _: event.id, 250, True, "click: what became of it"),
+        "id": Column("event", lambda event, _: event.id, 230, True, "click: what became of it"),
         "tenant": _TENANT,
         "topic": _TOPIC,
         "retry": Column("may be retried", lambda event, _: "yes" if event.eligible_for_retry else "no", 100),
@@ -60,13 +60,13 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
         ),
         "tenant": _TENANT,
         "destination": Column(
-            "destination", lambda attempt, _: attempt.destination_id, 250, True, "click: only this destination"
+            "destination", lambda attempt, _: attempt.destination_id, 230, True, "click: only this destination"
         ),
         "event": Column(
-            "event", lambda attempt, _: attempt.event_id, 250, True, "click: the event and all its attempts"
+            "event", lambda attempt, _: attempt.event_id, 230, True, "click: the event and all its attempts"
         ),
         "topic": _TOPIC,
-        "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 185),
+        "said": Column("answer", lambda attempt, _: deliveries.message(attempt.response_data), 145),
         "event_time": Column("event's time", lambda attempt, frame: frame.show(attempt.event_time), 190),
         "id": Column(
             "attempt", lambda attempt, _: attempt.id, 250, True, "click: the attempt, beside all of its event"
@@ -77,12 +77,12 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
 }
 DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "event": ("time", "id", "outcome", "tier", "tenant", "topic", "data"),
-    "attempt": ("time", "status", "code", "event", "said", "number", "tier", "destination", "tenant", "topic"),
+    "attempt": ("time", "status", "code", "event", "said", "tier", "destination", "number", "tenant", "topic"),
 }
 # Of an event's list only: what became of it takes a look at its attempts.
-OUTCOME = Column("outcome", lambda event, _: "", 190, help="destinations reached, of those that were tried")
+OUTCOME = Column("outcome", lambda event, _: "", 165, help="destinations reached, of those that were tried")
 # Not the record's own: the page says where each was read.
-_TIER = Column("tier", lambda record, _: "", 95, help="hot: in PostgreSQL; archive: in sealed Parquet segments")
+_TIER = Column("tier", lambda record, _: "", 85, help="hot: in PostgreSQL; archive: in sealed Parquet segments")
 
 
 def known(kind: Kind) -> dict[str, Column]:

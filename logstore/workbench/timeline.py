@@ -88,7 +88,7 @@ def timeline(event: Event, found: Sequence[deliveries.Delivery], *, zone: tzinfo
     names = [label(delivery.destination_id) for delivery in found]
     figure.update_yaxes(type="linear", tickvals=list(rows), ticktext=names, range=[-0.85, len(rows) - 0.35])
     figure.update_yaxes(showgrid=False, zeroline=False)
-    figure.update_layout(dragmode=False)
+    figure.update_layout(dragmode=False, margin_r=44)  # room for the last tick's words
     return figure
 
 

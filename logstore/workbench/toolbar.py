@@ -29,7 +29,7 @@ class Shown:
 
 def toolbar(frame: Frame, kind: Kind, shown: Shown, without: Sequence[str]) -> None:
     page, view = shown.page, frame.view
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         _turn("Newest", ":material/first_page:", view.next is None and view.prev is None and not shown.newer, _newest)
         _turn("Newer", ":material/chevron_left:", not shown.newer, _to, prev=page.prev, shortcut="K")
         _turn("Older", ":material/chevron_right:", not shown.older, _to, next=page.next, shortcut="J")
