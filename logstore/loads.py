@@ -6,7 +6,7 @@ Everything here works without Spark; the pipeline fills these tables, pages and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -24,6 +24,9 @@ from logstore.validation import Rejected, Rules
 
 STATES = ("running", "done", "failed", "cancelled")
 LETTER_STATES = ("open", "requeued", "resolved", "discarded")
+# What PostgreSQL may refuse in a row that passed our own rules: numbers out of range, stack depth, sizes.
+REFUSALS = (psycopg.DataError, psycopg.errors.StatementTooComplex, psycopg.errors.ProgramLimitExceeded)
+_NOT_OPEN = ("LS001", "23514")  # the month was closed or detached since we looked
 
 
 class HasDatabase(Protocol):
@@ -54,6 +57,7 @@ class Load:
     changed: datetime
     finished: datetime | None
     sources: list[dict[str, Any]]
+    alive: bool  # a process works on it; one that is running and not alive was killed, and the next load ends it
 
     def _repr_html_(self) -> str:
         names = ("state", "rows_read", "inserted", "updated", "skipped", "dead", "started", "finished", "error")
@@ -156,20 +160,40 @@ def requeue(store: HasDatabase, id: int, text: str | None = None) -> Row:
         raise LoadError(f"dead letter {id} keeps only part of its row: requeue it with the whole text")
     with store.database.transaction() as connection:
         states = partitions.read_map(connection).states
+    rules = Rules.of(store.settings, states, now=datetime.now(UTC))
+    if text is None:  # a row that was written anew when its month closed may have grown a little
+        rules = replace(rules, row_bytes=max(rules.row_bytes, len(letter.raw.encode())))
     try:
-        row = lines.parse(text or letter.raw, Rules.of(store.settings, states, now=datetime.now(UTC)))
+        row = lines.parse(letter.raw if text is None else text, rules)
+        _take(store, id, text, row)
     except Rejected as error:
         with store.database.transaction() as connection:
             values = {"id": id, "reason": error.reason, "message": str(error)}
             connection.execute(statements("postgres", "loads")["refuse_again"], values)
         raise LoadError(f"dead letter {id} is still refused ({error.reason}): {error}") from error
-    partitions.ensure(store.database, [(PARENT[row.kind], partitions.month_of(row.time))])
-    with store.database.transaction() as connection:
-        values = {"id": id, "corrected": text}
-        if connection.execute(statements("postgres", "loads")["take_letter"], values).rowcount == 0:
-            raise LoadError(f"dead letter {id} was requeued or discarded by somebody else just now")
-        _insert(connection, row)
     return row
+
+
+def _take(store: HasDatabase, id: int, text: str | None, row: Row) -> None:
+    """Write the row, and that it is written."""
+    month = PARENT[row.kind], partitions.month_of(row.time)
+    try:
+        partitions.ensure(store.database, [month])
+        with store.database.transaction() as connection:
+            values = {"id": id, "corrected": text}
+            if connection.execute(statements("postgres", "loads")["take_letter"], values).rowcount == 0:
+                raise LoadError(f"dead letter {id} was requeued or discarded by somebody else just now")
+            _insert(connection, row)
+    except psycopg.Error as error:
+        said = error.diag.message_primary or str(error)
+        if isinstance(error, REFUSALS):
+            raise Rejected("refused", f"PostgreSQL refuses it: {said}") from error
+        if error.sqlstate in _NOT_OPEN:
+            name = partitions.partition_name(*month)
+            raise Rejected(
+                "month_not_open", f"{name} takes no rows: reopen it with `python -m logstore restore {name}`"
+            ) from error
+        raise LoadError(f"dead letter {id} could not be loaded now: {said}; try again") from error
 
 
 def _insert(connection: psycopg.Connection[Any], row: Row) -> None:
@@ -194,9 +218,10 @@ def sweep(database: Database) -> list[int]:
                 abandon(connection, load, state="failed", error="the process that ran it is gone")
                 connection.execute(known["live_unlock"], {"load": load})
                 gone.append(int(load))
-        alive = {load for (load,) in connection.execute(known["running"]).fetchall()}
+        # First what is left, then who lives: a load that begins in between is in neither.
         left = {row[1] for row in connection.execute(known["staging_tables"], {"load": None}).fetchall()}
         left |= {load for (load,) in connection.execute(known["orphans"]).fetchall()}
+        alive = {load for (load,) in connection.execute(known["running"]).fetchall()}
         for load in sorted(left - alive):
             _clean(connection, load)
     return gone

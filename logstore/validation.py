@@ -18,6 +18,7 @@ REASONS = (
     "oversize", "too_long", "too_deep", "month_not_open", "refused",
 )  # fmt: skip
 
+EXPONENT_MOST = 400
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -57,9 +58,21 @@ def _refuse_constant(name: str) -> Any:
     raise json.JSONDecodeError(f"{name} is not JSON", "", 0)
 
 
+def _float(text: str) -> float:
+    """PostgreSQL keeps 1e131071 as it is and writes it with all its zeros: a few thousand of them fit into no answer."""
+    exponent = text.lower().partition("e")[2]
+    if exponent and (len(exponent) > 9 or abs(int(exponent)) > EXPONENT_MOST):
+        raise Rejected(
+            "refused", f"the number {text[:40]} has an exponent beyond {EXPONENT_MOST}, which no reader can hold"
+        )
+    return float(text)
+
+
 # Payloads are stored as their text stands, so numbers need no value here, only a type; int() of 5 000 digits would raise.
 DECODER = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits)
+    parse_constant=_refuse_constant,
+    parse_float=_float,
+    parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits),
 )
 
 

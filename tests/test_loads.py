@@ -9,12 +9,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+import sqlalchemy
 
 import logstore
 from logstore import LoadError, ServerError, loads, partitions
 from logstore.commands import main
 from logstore.settings import ROOT
+from logstore.statements import statements
 
 from .pipeline.files import attempt, event
 
@@ -172,7 +175,8 @@ def test_the_command_line_lists_shows_requeues_and_discards(
     assert "a.jsonl" in listed
     assert "\x1b" not in listed
     assert json.loads(said("dead-letters", "show", str(first), "--json"))["reason"] == "malformed"
-    assert "no" in said("dead-letters", "show", str(first))
+    shown = said("dead-letters", "show", str(first))
+    assert "no\\x1b[31m 0" in shown and "\x1b" not in shown
     corrected = tmp_path / "corrected.json"
     corrected.write_text(json.dumps(event(1)))
     assert "loaded as an event" in said("dead-letters", "requeue", str(first), "--file", str(corrected))
@@ -185,6 +189,73 @@ def test_the_command_line_lists_shows_requeues_and_discards(
     assert json.loads(said("dead-letters", "list", "--json")) == []
     assert len(json.loads(said("loads", "--json"))) == 3
     assert (len(store.list_event()), len(store.list_attempt())) == (1, 1)
+
+
+def test_an_empty_correction_is_not_the_old_text(store: logstore.LogStore) -> None:
+    number = letter(store, json.dumps(event(1)))
+    with pytest.raises(LoadError, match="still refused \\(malformed\\)"):
+        loads.requeue(store, number, "")
+    assert store.list_event().data == ()
+
+
+def test_a_letter_that_postgres_refuses_again_stays_open_and_says_so(store: logstore.LogStore) -> None:
+    raw = json.dumps(event(1, data={"n": "@"})).replace('"@"', "9" * 140_000)
+    number = letter(store, raw, "refused")
+    with pytest.raises(LoadError, match="still refused \\(refused\\): PostgreSQL refuses it"):
+        loads.requeue(store, number)
+    found = loads.dead_letter(store, number)
+    assert (found.state, found.reason, found.attempts) == ("open", "refused", 2)
+
+
+def test_a_month_that_closes_just_before_the_row_is_written_is_a_reason(
+    store: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions.ensure(store.database, [("events", partitions.parse_name("events_2026_01")[1])])
+    number = letter(store, json.dumps(event(1)))
+    monkeypatch.setattr(partitions, "ensure", lambda database, _: partitions.close(database, "events_2026_01"))
+    with pytest.raises(LoadError, match=r"month_not_open.*restore events_2026_01"):
+        loads.requeue(store, number)
+    assert loads.dead_letter(store, number).state == "open"
+
+
+def test_a_running_load_whose_process_is_gone_is_called_dead(
+    store: logstore.LogStore, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOGSTORE_DSN", dsn)
+    with store.database.connection(autocommit=True) as driver:
+        for _ in range(2):
+            driver.execute("INSERT INTO loads DEFAULT VALUES")
+        assert driver.execute(statements("postgres", "loads")["live_lock"], {"load": 2}).fetchone() == (True,)
+        assert [(x.id, x.alive) for x in loads.history(store)] == [(2, True), (1, False)]
+        assert main(["loads"]) == 0
+        assert [line.split()[2] for line in capsys.readouterr().out.splitlines()] == ["state", "running", "dead"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.errors.UndefinedTable("relation does not exist\nLINE 1: SELECT"),
+        PermissionError(13, "Permission denied", "/data/a\x1b.jsonl"),
+        sqlalchemy.exc.OperationalError("SELECT 1", {}, psycopg.OperationalError("connection failed")),
+    ],
+    ids=["PostgreSQL", "file system", "pool"],
+)
+def test_what_the_machine_refuses_is_one_sentence_and_no_traceback(
+    dsn: str,
+    store: logstore.LogStore,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setenv("LOGSTORE_DSN", dsn)
+    monkeypatch.setattr(loads, "history", fail)
+    assert main(["loads", "--json"]) == 2
+    said = capsys.readouterr()
+    assert len(said.err.splitlines()) == 1 and "Traceback" not in said.err and "\x1b" not in said.err
+    assert json.loads(said.out)["message"]
 
 
 def test_a_path_that_is_not_there_is_one_sentence(

@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
 from logstore.errors import LogstoreError
+
+log = logging.getLogger(__name__)
 
 # Imported one by one when the parser is built; none of them imports Spark or Streamlit before its command runs.
 _GROUPS = ("setup", "browse", "load", "fields", "partitions", "archive", "maintain", "analysis", "serve")
@@ -39,17 +45,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         return given.run(given) or 0
-    except LogstoreError as error:
-        if given.json:
-            print(json.dumps({"error": type(error).__name__, "message": str(error)}))
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:  # `| head` closed the pipe; that is not our error
         sys.stderr.close()
         return 0
+    except (LogstoreError, psycopg.Error, SQLAlchemyError, OSError) as error:
+        log.debug("%s failed", arguments, exc_info=error)
+        name, message = _sentence(error)
+        if given.json:
+            print(json.dumps({"error": name, "message": message}))
+        print(printable_lines(f"{name}: {message}"), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+
+
+def _sentence(error: Exception) -> tuple[str, str]:
+    """What went wrong, in a name and a sentence; ours are sentences already."""
+    if isinstance(error, LogstoreError):
+        return type(error).__name__, str(error)
+    if isinstance(error, OSError):
+        told = f"{error.strerror or error}" + (f": {error.filename}" if error.filename is not None else "")
+        return type(error).__name__, told
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
+    return "ServerError", f"PostgreSQL did not do it: {said or str(cause).partition(chr(10))[0]}"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -81,7 +101,10 @@ def command(commands: Subparsers, name: str, run: Command, *, help: str, example
 
 def show(given: argparse.Namespace, document: Any, text: str) -> None:
     """Print the result for a person, or as JSON for a program."""
-    print(json.dumps(document, ensure_ascii=False, default=_plain) if given.json else text)
+    if given.json:
+        # A file's name may hold what is no text; the terminal cannot take it, but JSON has a way to write it.
+        text = json.dumps(document, ensure_ascii=False, default=_plain).encode(errors="backslashreplace").decode()
+    print(text)
 
 
 def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
@@ -97,6 +120,11 @@ def printable(cell: Any) -> str:
     """A text for a terminal: control characters are shown, not obeyed."""
     text = "" if cell is None else str(cell)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same, but lines stay lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import logstore
 from logstore import loads
-from logstore.commands import Subparsers, command, printable, show, table
+from logstore.commands import Subparsers, command, printable, printable_lines, show, table
 from logstore.errors import LoadError
 from logstore.records import rfc3339
 from logstore.store import LogStore
@@ -143,11 +143,15 @@ def _loads(given: argparse.Namespace) -> None:
         found = loads.history(store, limit=given.limit)
     head = ("load", "started", "state", "stage", "files", "read", "inserted", "updated", "skipped", "dead", "error")
     rows = [
-        (x.id, rfc3339(x.started.replace(microsecond=0)), x.state, x.stage, len(x.sources), x.rows_read, x.inserted,
+        (x.id, rfc3339(x.started.replace(microsecond=0)), _state(x), x.stage, len(x.sources), x.rows_read, x.inserted,
          x.updated, x.skipped, x.dead, (x.error or "")[:80])
         for x in found
     ]  # fmt: skip
     show(given, [asdict(x) for x in found], table(rows, head) if rows else "nothing was loaded yet")
+
+
+def _state(load: loads.Load) -> str:
+    return "dead" if load.state == "running" and not load.alive else load.state
 
 
 def _list(given: argparse.Namespace) -> None:
@@ -165,7 +169,8 @@ def _show(given: argparse.Namespace) -> None:
     with logstore.open(role="reader") as store:
         letter = loads.dead_letter(store, given.id)
     shown = {name: value for name, value in asdict(letter).items() if name != "raw" and value is not None}
-    show(given, asdict(letter), table(list(shown.items()), ("letter", str(letter.id))) + "\n\n" + letter.raw)
+    head = table(list(shown.items()), ("letter", str(letter.id)))
+    show(given, asdict(letter), head + "\n\n" + printable_lines(letter.raw))
 
 
 def _requeue(given: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 
 from logstore.errors import LoadError
@@ -16,6 +18,8 @@ from logstore.pipeline.read import Limits, Split, blocks
 from logstore.statements import statements
 
 _PARQUET_ROWS = 4096
+BLANKS = " \t\n\v\f\r"
+_BLANK = numpy.isin(numpy.arange(256), list(BLANKS.encode()))
 
 
 class Letter(NamedTuple):
@@ -64,15 +68,20 @@ def _text_chunks(split: Split, limits: Limits) -> Iterator[Chunk]:
     seen = 0
     for position, data, cut_off in _whole_lines(split, limits):
         if cut_off:
-            message = f"the row is larger than {limits.row_bytes} bytes"
-            letter = Letter.of(position, seen + 1, data[: limits.raw_bytes], "oversize", message)
-            chunk = Chunk(
+            letter = Letter.of(position, seen + 1, data[: limits.raw_bytes], "oversize", _too_large(limits))
+            seen += 1
+            yield Chunk(
                 line_table(numpy.empty(0, numpy.int64), pyarrow.array([], pyarrow.string()), None), 1, None, [letter]
             )
-        else:
-            chunk = _chunk(data, position, seen, limits, stop)
-        seen += chunk.lines
-        yield chunk
+            continue
+        for start, ends in _ends(data, None if stop is None else stop - position, limits.chunk_lines):
+            piece = memoryview(data)[start : ends[-1]]
+            yield _chunk(piece, ends - start, position + start, seen, limits)
+            seen += len(ends)
+
+
+def _too_large(limits: Limits) -> str:
+    return f"the row is larger than {limits.row_bytes} bytes"
 
 
 def _whole_lines(split: Split, limits: Limits) -> Iterator[tuple[int, bytes, bool]]:
@@ -102,52 +111,64 @@ def _whole_lines(split: Split, limits: Limits) -> Iterator[tuple[int, bytes, boo
         yield start, rest, False
 
 
-def _chunk(data: bytes, position: int, seen: int, limits: Limits, stop: int | None) -> Chunk:
-    characters = numpy.frombuffer(data, numpy.uint8)
-    ends = numpy.flatnonzero(characters == 10) + 1
+def _ends(data: bytes, stop: int | None, most: int) -> Iterator[tuple[int, numpy.ndarray[Any, Any]]]:
+    """Where the lines of a piece end, as many at a time as a chunk may hold, and where the first of them starts."""
+    ends = numpy.flatnonzero(numpy.frombuffer(data, numpy.uint8) == 10) + 1
     if not ends.size or ends[-1] != len(data):
         ends = numpy.append(ends, len(data))
     if stop is not None:  # lines that start beyond the split belong to the next one
-        ends = ends[: 1 + int(numpy.searchsorted(ends[:-1], stop - position))]
+        ends = ends[: 1 + int(numpy.searchsorted(ends[:-1], stop))]
+    for first in range(0, len(ends), most):
+        yield int(ends[first - 1]) if first else 0, ends[first : first + most]
+
+
+def _chunk(data: memoryview, ends: numpy.ndarray[Any, Any], position: int, seen: int, limits: Limits) -> Chunk:
+    characters = numpy.frombuffer(data, numpy.uint8)
     offsets = numpy.concatenate(([0], ends)).astype(numpy.int32)
-    count = len(ends)
+    large = numpy.diff(offsets) > limits.row_bytes
+    letters = []
+    for i in numpy.flatnonzero(large):
+        head = bytes(data[offsets[i] : offsets[i] + limits.raw_bytes])
+        letters.append(Letter.of(position + int(offsets[i]), seen + int(i) + 1, head, "oversize", _too_large(limits)))
+    rows = numpy.flatnonzero(~large & ~_blank(characters, offsets))
     binary = pyarrow.Array.from_buffers(
-        pyarrow.binary(), count, [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
+        pyarrow.binary(), len(ends), [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
     )
-    rows = numpy.arange(count)
-    letters: list[Letter] = []
-    for i in numpy.flatnonzero(numpy.diff(offsets) > limits.row_bytes):
-        head = data[offsets[i] : offsets[i] + limits.raw_bytes]
-        message = f"the row is larger than {limits.row_bytes} bytes"
-        letters.append(Letter.of(position + int(offsets[i]), seen + int(i) + 1, head, "oversize", message))
-        rows = rows[rows != i]
+    if len(rows) < len(ends):
+        binary = binary.take(pyarrow.array(rows))
     try:
         text = binary.cast(pyarrow.string())
     except pyarrow.ArrowInvalid:
-        text, bad = _decoded(binary)
-        for place in bad:
-            raw = data[offsets[place] : min(offsets[place + 1], offsets[place] + limits.raw_bytes)]
+        text, good = _decoded(binary)
+        for i in rows[~good]:
+            raw = bytes(data[offsets[i] : min(offsets[i + 1], offsets[i] + limits.raw_bytes)])
             letters.append(
-                Letter.of(position + int(offsets[place]), seen + place + 1, raw, "malformed", "the row is not UTF-8")
+                Letter.of(position + int(offsets[i]), seen + int(i) + 1, raw, "malformed", "the row is not UTF-8")
             )
-        rows = rows[~numpy.isin(rows, bad)]
-    doubtful = _doubtful(characters[: offsets[-1]], ends, limits.depth)
+        rows = rows[good]
+    doubtful = _doubtful(characters, ends, limits.depth)
     starts = offsets[:-1].astype(numpy.int64) + position
-    if len(rows) < count:
-        text, doubtful, starts = text.take(pyarrow.array(rows)), doubtful[rows], starts[rows]
-    return Chunk(line_table(starts, text, doubtful), count, rows + seen + 1, letters)
+    if len(rows) < len(ends):
+        doubtful, starts = doubtful[rows], starts[rows]
+    return Chunk(line_table(starts, text, doubtful), len(ends), rows + seen + 1, letters)
 
 
-def _decoded(binary: pyarrow.Array) -> tuple[pyarrow.Array, list[int]]:
-    """The lines as text, those that are not UTF-8 as empty text, and which those are."""
-    texts, bad = [], []
+def _blank(characters: numpy.ndarray[Any, Any], offsets: numpy.ndarray[Any, Any]) -> Any:
+    """Which lines hold nothing but blanks. All characters are looked at only if some line begins with one."""
+    starts = offsets[:-1]
+    blank = _BLANK[characters[starts]]
+    return numpy.logical_and.reduceat(_BLANK[characters], starts) if blank.any() else blank
+
+
+def _decoded(binary: pyarrow.Array) -> tuple[pyarrow.Array, Any]:
+    """The lines that are UTF-8 as text, and which those are."""
+    texts, good = [], numpy.ones(len(binary), dtype=bool)
     for i, line in enumerate(binary.to_pylist()):
         try:
             texts.append(line.decode())
         except UnicodeDecodeError:
-            texts.append("")
-            bad.append(i)
-    return pyarrow.array(texts, pyarrow.string()), bad
+            good[i] = False
+    return pyarrow.array(texts, pyarrow.string()), good
 
 
 def _doubtful(characters: numpy.ndarray[Any, Any], ends: numpy.ndarray[Any, Any], depth: int) -> Any:
@@ -195,24 +216,58 @@ def _parquet_chunks(split: Split, limits: Limits) -> Iterator[Chunk]:
     try:
         with pyarrow.parquet.ParquetFile(split.path, buffer_size=2**20) as file:
             for batch in file.iter_batches(_PARQUET_ROWS, row_groups=list(range(split.start, split.stop))):
-                lines = _as_lines(connection, batch)
-                positions = numpy.arange(position, position + len(lines), dtype=numpy.int64)
-                position += len(lines)
-                yield Chunk(line_table(positions, lines, doubtful_lines(lines, limits.depth)), 0)
-    except (pyarrow.ArrowException, OSError) as error:
+                step = max(1, len(batch) * limits.chunk_bytes // max(batch.nbytes, 1))
+                for start in range(0, len(batch), step):
+                    piece = batch.slice(start, step)
+                    yield _parquet_chunk(piece, _as_lines(connection, piece), position, limits)
+                    position += len(piece)
+    except (pyarrow.ArrowException, duckdb.Error, UnicodeDecodeError, OSError) as error:
         raise LoadError(f"{split.path} cannot be read: {error}; nothing of it was kept") from error
     finally:
         connection.close()
 
 
+def _parquet_chunk(batch: pyarrow.RecordBatch, text: pyarrow.Array, position: int, limits: Limits) -> Chunk:
+    sizes = pyarrow.compute.fill_null(pyarrow.compute.binary_length(text), 0).to_numpy()
+    letters = []
+    for i in numpy.flatnonzero(sizes > limits.row_bytes):
+        head = text[int(i)].as_buffer().to_pybytes()[: limits.raw_bytes]
+        letters.append(Letter.of(position + int(i), None, head, "oversize", _too_large(limits)))
+    for i in numpy.flatnonzero(sizes == 0):  # DuckDB writes nothing for a row that holds a text that is none
+        raw = _readable(batch, int(i)).encode()[: limits.raw_bytes]
+        letters.append(Letter.of(position + int(i), None, raw, "malformed", "the row is not UTF-8"))
+    rows = numpy.flatnonzero((sizes > 0) & (sizes <= limits.row_bytes))
+    if len(rows) < len(text):
+        text = text.take(pyarrow.array(rows))
+    return Chunk(line_table(rows + position, text, doubtful_lines(text, limits.depth)), 0, None, letters)
+
+
+def _readable(batch: pyarrow.RecordBatch, row: int) -> str:
+    """What can be read of a row, for a person."""
+    values: dict[str, Any] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        cell = column[row]
+        try:
+            if isinstance(cell, pyarrow.BinaryScalar) and cell.is_valid:
+                values[name] = cell.as_buffer().to_pybytes().decode(errors="backslashreplace")
+            else:
+                values[name] = cell.as_py()
+        except UnicodeDecodeError:
+            values[name] = "\ufffd"
+    return json.dumps(values, ensure_ascii=False, default=str)
+
+
 def _as_lines(connection: duckdb.DuckDBPyConnection, batch: pyarrow.RecordBatch) -> pyarrow.Array:
+    """Each row as an object; as empty text where it cannot be written as one."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         kind = column.type
         if pyarrow.types.is_timestamp(kind):
             column = _moments(column, kind)
-        elif pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind):
-            column = column.cast(pyarrow.string())
+        elif pyarrow.types.is_binary(kind):
+            column = column.view(pyarrow.string())  # not checked: it would be refused as a whole
+        elif pyarrow.types.is_large_binary(kind):
+            column = column.view(pyarrow.large_string())
         columns[name] = column
     connection.register("rows", pyarrow.table(columns))
     lines = connection.execute(statements("duckdb", "pipeline")["rows_to_lines"]).to_arrow_table()["line"]
@@ -221,8 +276,6 @@ def _as_lines(connection: duckdb.DuckDBPyConnection, batch: pyarrow.RecordBatch)
 
 def _moments(column: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
     """Moments as RFC 3339; a column without a zone stays naive, and its rows become dead letters."""
-    import pyarrow.compute
-
     zoned = kind.tz is not None
     column = column.cast(pyarrow.timestamp("us", tz="UTC" if zoned else None), safe=False)
     text = pyarrow.compute.strftime(column.cast(pyarrow.timestamp("us")), "%Y-%m-%dT%H:%M:%S")

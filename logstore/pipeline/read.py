@@ -7,10 +7,13 @@ positions, memory that depends neither on the file nor on its longest line, and 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
+import os
+import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +24,7 @@ from logstore.errors import LoadError
 FORMATS = {".jsonl": "lines", ".json": "lines", ".ndjson": "lines", ".gz": "gzip", ".parquet": "parquet"}
 _HASH_BLOCK = 2**20
 _TAIL = 2**16
+_NOT_MEANT = (".", "_")  # hidden, or what Spark and others write while they write
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +36,7 @@ class Limits:
     depth: int = 200
     split_bytes: int = 32 * 2**20
     chunk_bytes: int = 16 * 2**20  # DuckDB plans for 10 ms, whatever the size
+    chunk_lines: int = 100_000  # a line costs memory, however short
     unpacked_ratio: int = 200  # of a gzip file, once it has unpacked the size below
     unpacked_bytes: int = 2**30
     letters: int = 1_000_000
@@ -61,35 +66,104 @@ class Split:
     start: int
     stop: int
     first_row: int = 0
+    rows: int = 0  # of Parquet, where they are counted
     bytes: int = 0  # its share of the file, for progress
 
 
 def sources(paths: Iterable[str | Path]) -> list[Source]:
     """The files that the paths name, folders searched; refuses what it does not know instead of leaving it out."""
-    found: dict[str, str] = {}
+    found: dict[str, os.stat_result] = {}
     for given in paths:
-        path = Path(given).expanduser().absolute()
-        if path.is_dir():
-            found |= {str(p): FORMATS[p.suffix] for p in sorted(path.rglob("*")) if is_source(p)}
-        elif not path.exists():
-            raise LoadError(f"there is no {path}: check the path")
-        elif path.suffix in FORMATS:
-            found[str(path)] = FORMATS[path.suffix]
-        else:
-            raise LoadError(f"{path.name} is none of {', '.join(FORMATS)}: rename it to what it holds")
+        path = os.path.abspath(os.path.expanduser(given))
+        with _reading(path):
+            try:
+                status = os.stat(path)
+            except FileNotFoundError:
+                raise LoadError(f"there is no {shown(path)}: check the path") from None
+            if stat.S_ISDIR(status.st_mode):
+                found |= search(path, unreadable=_raise)
+            elif _format(path) is None:
+                name = shown(os.path.basename(path))
+                raise LoadError(f"{name} is none of {', '.join(FORMATS)}: rename it to what it holds")
+            else:
+                found[path] = status
     if not found:
         raise LoadError(f"nothing to load: no file ends in {', '.join(FORMATS)}")
-    stats = {path: Path(path).stat() for path in found}
-    ordered = sorted(found, key=str.encode)
     return [
-        Source(file=i, path=path, format=found[path], size=stats[path].st_size, changed=stats[path].st_mtime_ns)
-        for i, path in enumerate(ordered)
+        Source(
+            file=i,
+            path=_utf8(path),
+            format=_format(path) or "",
+            size=found[path].st_size,
+            changed=found[path].st_mtime_ns,
+        )
+        for i, path in enumerate(sorted(found, key=os.fsencode))
     ]
 
 
-def is_source(path: Path) -> bool:
-    """A file that a folder offers: of a known kind, and not hidden or half-written by its name."""
-    return path.suffix in FORMATS and not path.name.startswith((".", "_")) and path.is_file()
+def search(folder: str | Path, *, unreadable: Callable[[OSError], None]) -> dict[str, os.stat_result]:
+    """The files that a folder offers: of a known kind; no part of their path below it hidden or half-written by its name."""
+    found = {}
+    for parent, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(_NOT_MEANT)]
+        for name in names:
+            if _format(name) is not None and not name.startswith(_NOT_MEANT):
+                path = os.path.join(parent, name)
+                try:
+                    status = os.stat(path)
+                except OSError as error:
+                    unreadable(error)
+                else:
+                    if stat.S_ISREG(status.st_mode):
+                        found[path] = status
+    return found
+
+
+def ends(path: str) -> bool:
+    """Whether a file of lines ends with the end of one; others say themselves whether they are whole."""
+    if _format(path) != "lines":
+        return True
+    try:
+        with open(path, "rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return True
+            file.seek(-1, os.SEEK_END)
+            return file.read() == b"\n"
+    except OSError:  # loading it will say what is wrong
+        return True
+
+
+def _raise(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # gone since the folder was listed, or a link to nowhere
+        raise error
+
+
+def _format(path: str) -> str | None:
+    return FORMATS.get(os.path.splitext(path)[1].lower())
+
+
+def _utf8(path: str) -> str:
+    """The path, which the log keeps as text."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise LoadError(f"the name of {shown(path)} is not UTF-8: rename it") from None
+    return path
+
+
+def shown(path: str) -> str:
+    """A path in a sentence; it may hold bytes that are no text."""
+    return path.encode(errors="backslashreplace").decode()
+
+
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """What the file system refuses, as a sentence."""
+    try:
+        yield
+    except OSError as error:
+        name = error.filename if isinstance(error.filename, str) else path
+        raise LoadError(f"cannot read {shown(name)}: {error.strerror or error}") from error
 
 
 def checksums(files: list[Source]) -> dict[str, str]:
@@ -97,7 +171,7 @@ def checksums(files: list[Source]) -> dict[str, str]:
 
     def digest(source: Source) -> str:
         checksum = hashlib.sha256()
-        with open(source.path, "rb") as file:
+        with _reading(source.path), open(source.path, "rb") as file:
             while block := file.read(_HASH_BLOCK):
                 checksum.update(block)
         return checksum.hexdigest()
@@ -109,7 +183,8 @@ def checksums(files: list[Source]) -> dict[str, str]:
 def check_unchanged(files: Iterable[Source]) -> None:
     """A file that somebody writes to while it is loaded gives rows that no checksum describes."""
     for source in files:
-        now = Path(source.path).stat()
+        with _reading(source.path):
+            now = os.stat(source.path)
         if (now.st_size, now.st_mtime_ns) != (source.size, source.changed):
             raise LoadError(f"{source.path} changed while it was loaded; nothing of it was kept: load it again")
 
@@ -118,28 +193,24 @@ def plan(files: Iterable[Source], limits: Limits) -> list[Split]:
     """Cut the files into splits, in the order of (path, position)."""
     splits: list[Split] = []
     for source in files:
-        for start, stop, first_row, size in _ranges(source, limits):
-            splits.append(
-                Split(
-                    split=len(splits), file=source.file, path=source.path, format=source.format,
-                    start=start, stop=stop, first_row=first_row, bytes=size,
-                )
-            )  # fmt: skip
+        for part in _ranges(source, limits):
+            number = len(splits)
+            splits.append(Split(split=number, file=source.file, path=source.path, format=source.format, **part))
     return splits
 
 
-def _ranges(source: Source, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+def _ranges(source: Source, limits: Limits) -> Iterator[dict[str, int]]:
     if source.format == "parquet":
         yield from _row_groups(source, limits)
     elif source.format == "gzip":  # cannot be entered in the middle
-        yield 0, source.size, 0, source.size
+        yield {"start": 0, "stop": source.size, "bytes": source.size}
     else:
         for start in range(0, source.size, limits.split_bytes):
             stop = min(start + limits.split_bytes, source.size)
-            yield start, stop, 0, stop - start
+            yield {"start": start, "stop": stop, "bytes": stop - start}
 
 
-def _row_groups(source: Source, limits: Limits) -> Iterator[tuple[int, int, int, int]]:
+def _row_groups(source: Source, limits: Limits) -> Iterator[dict[str, int]]:
     import pyarrow
     import pyarrow.parquet
 
@@ -147,14 +218,15 @@ def _row_groups(source: Source, limits: Limits) -> Iterator[tuple[int, int, int,
         metadata = pyarrow.parquet.read_metadata(source.path)
     except (pyarrow.ArrowException, OSError) as error:
         raise LoadError(f"{source.path} is no readable Parquet file: {error}") from error
-    start, rows, first_row, size = 0, 0, 0, 0
+    start, first_row, rows, size = 0, 0, 0, 0
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         rows += group.num_rows
         size += group.total_byte_size
         if size >= limits.split_bytes or i + 1 == metadata.num_row_groups:
-            yield start, i + 1, first_row, source.size * (i + 1 - start) // metadata.num_row_groups
-            start, first_row, size = i + 1, rows, 0
+            share = source.size * (i + 1 - start) // metadata.num_row_groups
+            yield {"start": start, "stop": i + 1, "first_row": first_row, "rows": rows, "bytes": share}
+            start, first_row, rows, size = i + 1, first_row + rows, 0, 0
 
 
 def blocks(split: Split, limits: Limits) -> Iterator[tuple[int, bytes]]:

@@ -70,6 +70,8 @@ class Transform:
         self._duckdb.close()
 
     def __call__(self, chunk: Chunk) -> Parsed:
+        if not len(chunk.table):
+            return Parsed([], chunk.letters)
         parsed = self._parse(chunk.table)
         undecided = pyarrow.compute.invert(parsed["ok"])
         good = parsed if not pyarrow.compute.any(undecided).as_py() else parsed.filter(parsed["ok"])
@@ -97,10 +99,10 @@ class Transform:
         letters = []
         texts = pyarrow.compute.ascii_trim_whitespace(chunk.table["line"].take(pyarrow.array(numbers, pyarrow.int64())))
         for number, text in zip(numbers, texts.to_pylist(), strict=True):
-            if not text:
+            if not text and chunk.rows_of is not None:  # only text has blank lines; a row of Parquet is always one
                 continue
             try:
-                row = lines.parse(text, self.rules)
+                row = lines.parse(text or "", self.rules)
             except Rejected as error:
                 letters.append(letter(chunk, number, error.reason, str(error)))
             else:

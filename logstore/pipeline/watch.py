@@ -6,6 +6,7 @@ somebody still writes to is left alone; one that was taken too early is seen to 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,15 +16,17 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from logstore import loads
-from logstore.errors import LoadError, ServerError
-from logstore.pipeline.read import is_source
+from logstore.errors import LoadError, LogstoreError, ServerError
+from logstore.pipeline.read import ends, search
 from logstore.pipeline.run import load
 from logstore.store import LogStore
 
 SETTLE = 2.0  # seconds without a change after which a file counts as finished
 _RETRY, _RETRY_MOST = 60.0, 3600.0  # a file that failed is tried again, ever more rarely, until it changes
+_UNENDED = 5  # times as long waits a file whose last line has no end: its writer may have paused in the middle of it
 _LOADS_KEPT = 1000
 Stamp = tuple[int, int]  # size and time of the last change
+_UNREADABLE: Stamp = (-1, 0)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -91,13 +94,14 @@ class Watch:
         return done
 
     def _there(self) -> Iterator[tuple[str, Stamp]]:
-        for path in sorted(self.inbox.rglob("*")):
-            if is_source(path):
-                try:
-                    stat = path.stat()
-                except FileNotFoundError:  # taken away between the listing and now
-                    continue
-                yield str(path.absolute()), (stat.st_size, stat.st_mtime_ns)
+        refused: list[OSError] = []
+        found = search(self.inbox.absolute(), unreadable=refused.append)
+        for path in sorted(found, key=os.fsencode):
+            yield path, (found[path].st_size, found[path].st_mtime_ns)
+        for error in refused:
+            # What is gone is gone. What may not be read is due like a file, and loading it says why it cannot be.
+            if not isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+                yield error.filename, _UNREADABLE
 
     def _settled(self, path: str, stamp: Stamp, now: float) -> bool:
         """Unchanged for a while: by its own time, or since it was first seen so, where clocks disagree."""
@@ -105,7 +109,8 @@ class Watch:
         if before != stamp:
             since = now
         self._seen[path] = (stamp, since)
-        return now - since >= SETTLE or (before in (None, stamp) and now - stamp[1] / 1e9 >= SETTLE)
+        quiet = max(now - since, now - stamp[1] / 1e9 if before in (None, stamp) else 0)
+        return quiet >= SETTLE and (quiet >= SETTLE * _UNENDED or stamp == _UNREADABLE or ends(path))
 
     def _load(self, paths: list[str], there: dict[str, Stamp], done: Pass) -> None:
         """All together, because a load costs seconds; one by one when one of them is bad."""
@@ -114,7 +119,7 @@ class Watch:
         except (ServerError, psycopg.OperationalError) as error:
             for path in paths:
                 self._fail(path, there[path], error, done)
-        except (LoadError, OSError) as error:
+        except (LogstoreError, psycopg.Error, OSError) as error:
             if len(paths) == 1:
                 self._fail(paths[0], there[paths[0]], error, done)
                 return

@@ -27,8 +27,9 @@ from logstore.cursor import Kind
 from logstore.errors import LoadError
 from logstore.faults import fault
 from logstore.lines import COLUMNS, PARENT
+from logstore.loads import REFUSALS
 from logstore.partitions import add_bounds_check, make_table, partition_name
-from logstore.pipeline.chunks import Chunk, Letter, chunks
+from logstore.pipeline.chunks import BLANKS, Chunk, Letter, chunks
 from logstore.pipeline.read import Limits, Split
 from logstore.pipeline.transform import Group, Transform, letter
 from logstore.statements import statements
@@ -36,8 +37,6 @@ from logstore.validation import Rejected, Rules
 
 _JSON = ("data", "metadata", "response_data", "event_data", "event_metadata")
 _PROGRESS_SECONDS = 1.0
-# What PostgreSQL may refuse in a row that passed our own rules: numbers out of range, stack depth, sizes.
-_REFUSALS = (psycopg.DataError, psycopg.errors.StatementTooComplex, psycopg.errors.ProgramLimitExceeded)
 
 
 def staging_name(load: int, parent: str, month: date) -> str:
@@ -94,6 +93,11 @@ class Stage:
         with self.rows.transaction():
             for chunk in self._reporting(split, counts):
                 self._write(split, chunk, counts)
+            if split.format == "parquet" and counts.staged + counts.letters != split.rows:
+                raise LoadError(
+                    f"{split.path} has {split.rows} rows in a part of which {counts.staged} were read and {counts.letters} "
+                    "refused; nothing of it was kept"
+                )
             fault("load.task.before_commit")
             values = {"load": self.job.load, "split": split.split, "file": split.file, **_columns(counts)}
             if self.rows.execute(statements("postgres", "pipeline")["add_split"], values).rowcount == 0:
@@ -136,28 +140,49 @@ class Stage:
         self._keep(split, letters, counts)
 
     def _copy(self, split: Split, chunk: Chunk, group: Group, letters: list[Letter]) -> Iterator[pyarrow.Array]:
-        """Write a group; what PostgreSQL refuses is halved until the bad rows are found. Gives the positions written."""
-        name = self._table(group.kind, group.month)
+        """Write a group without the rows that PostgreSQL refuses. Gives the positions written.
+
+        In a group that is refused our own rules find the bad rows, and why, at once; halving finds what else there is.
+        """
         try:
-            with self.rows.transaction(), self.rows.cursor().copy(_copy_statement(name, group.kind)) as copy:
-                for piece in _encode(group, split.file):
-                    copy.write(piece)
-            yield group.positions
-        except _REFUSALS as error:
+            yield self._send(split, group)
+        except REFUSALS:
+            good = self._judged(chunk, group, letters)
+            yield from self._halved(split, chunk, good, letters)
+
+    def _halved(self, split: Split, chunk: Chunk, group: Group, letters: list[Letter]) -> Iterator[pyarrow.Array]:
+        if not len(group.rows):
+            return
+        try:
+            yield self._send(split, group)
+        except REFUSALS as error:
             if len(group.rows) == 1:
-                letters.append(self._refused(chunk, group.numbers[0].as_py(), error))
+                said = error.diag.message_primary or str(error)
+                letters.append(letter(chunk, group.numbers[0].as_py(), "refused", f"PostgreSQL refuses it: {said}"))
                 return
             for half in _halves(group):
-                yield from self._copy(split, chunk, half, letters)
+                yield from self._halved(split, chunk, half, letters)
 
-    def _refused(self, chunk: Chunk, number: int, error: psycopg.Error) -> Letter:
-        """What the columnwise path let pass, NaN for one, has a reason of its own; else PostgreSQL says it."""
-        try:
-            lines.parse(chunk.text(number), self.job.rules)
-        except Rejected as rejected:
-            return letter(chunk, number, rejected.reason, str(rejected))
-        said = error.diag.message_primary or str(error)
-        return letter(chunk, number, "refused", f"PostgreSQL refuses it: {said}")
+    def _send(self, split: Split, group: Group) -> pyarrow.Array:
+        statement = _copy_statement(self._table(group.kind, group.month), group.kind)
+        with self.rows.transaction(), self.rows.cursor().copy(statement) as copy:
+            for piece in _encode(group, split.file):
+                copy.write(piece)
+        return group.positions
+
+    def _judged(self, chunk: Chunk, group: Group, letters: list[Letter]) -> Group:
+        """The group without what the columnwise path let pass and our rules refuse."""
+        good = []
+        for place, number in enumerate(group.numbers.to_pylist()):
+            try:
+                lines.parse(chunk.text(number).strip(BLANKS), self.job.rules)
+                good.append(place)
+            except Rejected as rejected:
+                letters.append(letter(chunk, number, rejected.reason, str(rejected)))
+        kept = pyarrow.array(good, pyarrow.int64())
+        return Group(
+            group.kind, group.month, *(part.take(kept) for part in (group.rows, group.numbers, group.positions))
+        )
 
     def _keep(self, split: Split, letters: list[Letter], counts: Counts) -> None:
         if not letters:

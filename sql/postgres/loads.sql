@@ -1,5 +1,12 @@
 -- name: list_loads
-SELECT l.*, coalesce(r.rows, 0) AS rows_running, coalesce(r.bytes, 0) AS bytes_running,
+-- Whether a load lives says the lock that its driver holds; see live_lock. A key of 64 bits is shown as two of 32.
+SELECT l.*,
+       l.state = 'running' AND EXISTS (
+           SELECT FROM pg_locks k, hashtextextended('load ' || l.id, 0) AS key
+           WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1
+             AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+             AND (k.classid::bigint << 32 | k.objid::bigint) = key) AS alive,
+       coalesce(r.rows, 0) AS rows_running, coalesce(r.bytes, 0) AS bytes_running,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('path', f.path, 'format', f.format, 'size', f.size, 'sha256', f.sha256)
                                   ORDER BY f.file), '[]')
         FROM load_files f WHERE f.load = l.id) AS sources

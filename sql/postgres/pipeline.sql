@@ -47,13 +47,13 @@ SELECT 'STATISTICS', stxname FROM pg_statistic_ext WHERE stxrelid = to_regclass(
 -- name: move_letters
 -- The same bad row met again is the same letter; one that a person discarded or requeued stays so.
 INSERT INTO dead_letters (load, file, position, line, raw, truncated, reason, message)
-SELECT l.load, f.path, l.position,
+SELECT DISTINCT ON (l.file, l.position, md5(l.raw)) l.load, f.path, l.position,
        l.line + (SELECT coalesce(sum(s.lines), 0) FROM load_splits s
                  WHERE s.load = l.load AND s.file = l.file AND s.split < l.split)::bigint,
        l.raw, l.truncated, l.reason, l.message
 FROM load_letters l JOIN load_files f ON f.load = l.load AND f.file = l.file
 WHERE l.load = %(load)s
-ORDER BY l.file, l.position
+ORDER BY l.file, l.position, md5(l.raw)
 ON CONFLICT (md5(file), position, md5(raw)) DO UPDATE
 SET load = EXCLUDED.load, line = EXCLUDED.line, reason = EXCLUDED.reason, message = EXCLUDED.message, last_seen = now(),
     attempts = dead_letters.attempts + 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,17 +39,21 @@ def read_all(path: Path, limits: Limits) -> tuple[list[tuple[int, int, str]], li
     end=st.sampled_from(["", "\n"]),
     split=st.integers(1, 64),
     chunk=st.integers(1, 64),
+    most=st.integers(1, 5),
 )
 def test_every_line_is_read_once_at_its_place(
-    tmp_path_factory: pytest.TempPathFactory, data: list[str], end: str, split: int, chunk: int
+    tmp_path_factory: pytest.TempPathFactory, data: list[str], end: str, split: int, chunk: int, most: int
 ) -> None:
     path = tmp_path_factory.mktemp("read") / "a.jsonl"
     content = ("\n".join(data) + (end if data else "")).encode()
     path.write_bytes(content)
-    limits = Limits(row_bytes=40, raw_bytes=10, split_bytes=split, chunk_bytes=chunk)
+    limits = Limits(row_bytes=40, raw_bytes=10, split_bytes=split, chunk_bytes=chunk, chunk_lines=most)
     expected, too_long, at = [], [], 0
     for number, line in enumerate(content.splitlines(keepends=True) if b"\r" not in content else _lines(content), 1):
-        (too_long if len(line) > 40 else expected).append((at, number, line))
+        if len(line) > 40:
+            too_long.append((at, number, line))
+        elif line.strip():
+            expected.append((at, number, line))
         at += len(line)
     texts, letters = read_all(path, limits)
     assert texts == [(at, number, line.decode().rstrip("\n")) for at, number, line in expected]
@@ -74,6 +80,23 @@ def test_a_line_that_is_not_utf8_is_a_letter_and_its_neighbours_are_read(tmp_pat
     texts, letters = read_all(path, Limits())
     assert [text for *_, text in texts] == ["good", "good too"]
     assert letters == [(5, 2, "malformed", "\\xff\\xfe")]
+
+
+def test_a_line_that_is_both_too_large_and_not_utf8_is_one_letter(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"good\n" + b"\xff" * 50 + b"\n\xfe\ngood too\n")
+    texts, letters = read_all(path, Limits(row_bytes=40, raw_bytes=2))
+    assert [text for *_, text in texts] == ["good", "good too"]
+    assert letters == [(5, 2, "oversize", "\\xff\\xff"), (56, 3, "malformed", "\\xfe")]
+
+
+def test_blank_and_tiny_lines_cost_no_more_than_others(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\n" * 300_000 + b" \t\r\n" * 100_000 + b"{}\n" * 250_000)
+    (split,) = read.plan(read.sources([path]), Limits())
+    sizes = [len(chunk.table) for chunk in chunks(split, Limits())]
+    assert sum(sizes) == 250_000, "blank lines are gone before anything is parsed"
+    assert max(sizes) == 100_000
 
 
 def test_packed_lines_are_read_as_if_they_were_not(tmp_path: Path) -> None:
@@ -112,6 +135,70 @@ def test_a_folder_gives_its_sources_in_the_order_of_paths_and_nothing_else(tmp_p
         "b.jsonl",
     ]
     assert [s.file for s in found] == [0, 1, 2, 3]
+
+
+def test_a_folder_offers_nothing_hidden_or_half_written_and_knows_large_letters(tmp_path: Path) -> None:
+    root = tmp_path / ".hidden" / "_root"  # what is above the folder that was named does not matter
+    names = ("UP.JSONL", "day/b.Json.GZ", "_temporary/0/c.jsonl", ".git/d.json", "day/.e/f.jsonl", "day/_g/h.parquet")
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    found = read.sources([root])
+    assert [(str(Path(s.path).relative_to(root)), s.format) for s in found] == [
+        ("UP.JSONL", "lines"),
+        ("day/b.Json.GZ", "gzip"),
+    ]
+    assert [s.format for s in read.sources([root / "_temporary/0/c.jsonl"])] == ["lines"], (
+        "a file that is named is meant"
+    )
+
+
+def test_a_name_that_is_no_text_is_refused_and_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    with open(os.fsencode(tmp_path) + b"/b\xff.jsonl", "wb"):
+        pass
+    with pytest.raises(LoadError, match=r"b\\udcff.jsonl is not UTF-8: rename it"):
+        read.sources([tmp_path])
+
+
+def test_a_folder_that_vanishes_while_it_is_searched_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "gone").mkdir()
+    monkeypatch.setattr(os, "scandir", refusing("gone", FileNotFoundError(2, "No such file")))
+    assert [Path(s.path).name for s in read.sources([tmp_path])] == ["a.jsonl"]
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "closed").mkdir()
+    monkeypatch.setattr(os, "scandir", refusing("closed", PermissionError(13, "Permission denied")))
+    with pytest.raises(LoadError, match=r"cannot read .*closed: Permission denied"):
+        read.sources([tmp_path])
+
+
+def refusing(name: str, error: OSError) -> Any:
+    """os.scandir, which the tests run by root could not make refuse anything."""
+    scan = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if os.path.basename(path) == name:
+            error.filename = path
+            raise error
+        return scan(path)
+
+    return scandir
+
+
+def test_a_file_that_is_taken_away_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("one\n")
+    found = read.sources([path])
+    path.unlink()
+    for look in (read.checksums, read.check_unchanged):
+        with pytest.raises(LoadError, match=r"cannot read .*a.jsonl: No such file"):
+            look(found)
 
 
 @pytest.mark.parametrize(("name", "message"), [("missing.jsonl", "there is no"), ("note.txt", "none of .jsonl")])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,7 @@ from logstore.pipeline import watch
 from logstore.pipeline.watch import SETTLE, Watch
 
 from .files import event, write
+from .test_read import refusing
 
 pytestmark = pytest.mark.spark
 
@@ -101,6 +103,66 @@ def test_a_bad_file_is_named_and_tried_again_later_while_the_others_load(
     assert folder.look() == watch.Pass()
 
 
+def test_a_file_whose_last_line_has_no_end_waits_longer(
+    store: logstore.LogStore, spark: SparkSession, tmp_path: Path
+) -> None:
+    clock = Clock()
+    clock.now = time.time()
+    folder = Watch(store, tmp_path, spark=spark, clock=clock)
+    half = tmp_path / "half.jsonl"
+    half.write_text(json.dumps(event(1)))
+    whole = write(tmp_path / "whole.jsonl", [event(2)])
+    for path in (half, whole):
+        os.utime(path, (clock.now, clock.now))
+    clock.now += SETTLE
+    done = folder.look()
+    assert (done.waiting, [load.inserted for load in done.loaded]) == ([str(half)], [1])
+    clock.now += 10 * SETTLE
+    assert [load.inserted for load in folder.look().loaded] == [1]
+
+
+def test_odd_entries_stop_nothing_else(
+    store: logstore.LogStore, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a.jsonl", [event(1)])
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/b\xff.jsonl")
+    write(Path(odd), [event(2)])
+    write(tmp_path / "gone" / "c.jsonl", [event(3)])
+    write(tmp_path / "closed" / "d.jsonl", [event(4)])
+    (tmp_path / "nowhere.jsonl").symlink_to(tmp_path / "not there")
+    refuse_gone = refusing("gone", FileNotFoundError(2, "No such file"))
+    monkeypatch.setattr(os, "scandir", refuse_gone)
+    monkeypatch.setattr(os, "scandir", refusing("closed", PermissionError(13, "Permission denied")))
+    folder = Watch(store, tmp_path, spark=spark, clock=Clock())
+    done = folder.look()
+    assert [load.inserted for load in done.loaded] == [1]
+    assert set(done.failed) == {odd, str(tmp_path / "closed")}
+    assert "not UTF-8" in done.failed[odd] and "Permission denied" in done.failed[str(tmp_path / "closed")]
+    assert folder.look() == watch.Pass(), "they are tried again later"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [psycopg.errors.CardinalityViolation("twice"), OSError(5, "Input/output error"), logstore.PartitionError("x")],
+)
+def test_an_error_of_one_file_is_told_and_the_others_load(
+    store: logstore.LogStore, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    bad = write(tmp_path / "a.jsonl", [event(1)])
+    write(tmp_path / "b.jsonl", [event(2)])
+    load = watch.load
+
+    def fail(store: logstore.LogStore, paths: list[str], **options: Any) -> Any:
+        if str(bad) in paths:
+            raise error
+        return load(store, paths, **options)
+
+    monkeypatch.setattr(watch, "load", fail)
+    done = Watch(store, tmp_path, spark=spark, clock=Clock()).look()
+    assert list(done.failed) == [str(bad)]
+    assert [load.inserted for load in done.loaded] == [1]
+
+
 def test_a_folder_that_is_not_there_is_refused(store: logstore.LogStore, tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="no folder"):
         Watch(store, tmp_path / "nowhere")
@@ -132,6 +194,10 @@ def test_once_loads_what_is_there_and_says_what_failed(
     document: dict[str, Any] = json.loads(out.splitlines()[-1])
     assert (code, document["loads"], list(document["known"].values())) == (1, [], [1])
     assert len(document["failed"]) == 1 and "evil\\x1b" in err
+    write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff.jsonl")), [event(2)])
+    code, out, err = command(str(tmp_path), "--once", "--json")
+    out.encode(), err.encode()
+    assert any(path.endswith("odd\udcff.jsonl") for path in json.loads(out.splitlines()[-1])["failed"])
 
 
 def test_an_interrupt_ends_it_cleanly(
