@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -27,7 +28,9 @@ from logstore.tables import RECORDS
 
 SAMPLE = 100  # records of a batch that are looked at
 LOAD_SAMPLE = 1000  # records of a month in a load
-_DEPTH, _PATHS = 6, 200  # of one payload; a hostile one must not flood the catalog
+# A hostile payload must not flood the catalog, nor break its index (an entry holds 2 704 bytes).
+_DEPTH, _PATHS, _PATH_BYTES = 6, 200, 1000  # of one payload
+_TOPIC_PATHS = 2000  # later ones are not noted
 _SKETCH = 64
 _HASHES = 2**62
 _INDEX_BYTES = 1024  # a longer value is not in the index (a btree entry holds 2 704 bytes), and is found by the scan
@@ -107,18 +110,19 @@ def observe(records: Iterable[Event | Attempt]) -> dict[tuple[str, str, tuple[st
             else (("response_data", record.response_data),)  # the event inside was looked at as an event
         )
         for column, payload in payloads:
-            for path, value in _walk(payload, ()):
+            for path, value in islice(_walk(payload, ()), _PATHS):
                 seen.setdefault((record.topic, column, path), _Seen()).add(value, record.time)
     return seen
 
 
-def _walk(payload: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _walk(payload: Any, path: tuple[str, ...], size: int = 0) -> Iterator[tuple[tuple[str, ...], Any]]:
     if not isinstance(payload, dict) or len(path) >= _DEPTH:
         return
-    for key, value in list(payload.items())[:_PATHS]:
-        if len(key) <= 200:
+    for key, value in payload.items():
+        longer = size + len(key.encode(errors="replace"))
+        if longer <= _PATH_BYTES:
             yield (*path, key), value
-            yield from _walk(value, (*path, key))
+            yield from _walk(value, (*path, key), longer)
 
 
 def note(connection: psycopg.Connection[Any], events: Sequence[Event], attempts: Sequence[Attempt]) -> None:
@@ -144,9 +148,8 @@ def _write(connection: psycopg.Connection[Any], sample: Sequence[Event | Attempt
          json.dumps(sorted(s.hashes)[:_SKETCH]), s.longest)
         for (topic, column, path), s in seen
     ]  # fmt: skip
-    connection.execute(
-        statements("postgres", "fields")["note_fields"], [list(column) for column in zip(*rows, strict=True)]
-    )
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    connection.execute(statements("postgres", "fields")["note_fields"], [*columns, _TOPIC_PATHS])
 
 
 def _sample(records: Sequence[Any]) -> Sequence[Any]:

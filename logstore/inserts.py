@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
-from logstore import display
+from logstore import display, partitions
 from logstore.errors import InvalidRecord, PartitionError
 from logstore.partitions import Month, month_of
+from logstore.postgres import Database
 from logstore.records import Attempt, Event, Json, rfc3339
 from logstore.settings import Settings
 from logstore.statements import statements
@@ -20,6 +22,7 @@ from logstore.statements import statements
 RecordT = TypeVar("RecordT", Event, Attempt)
 _JSON_COLUMNS = ("data", "metadata", "response_data", "event_data", "event_metadata")
 _CONFLICT_COLUMNS = ("time", "id", "status", "code", "response_data")
+_PATIENCE = 4  # times the five seconds after which a lock is given up
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +108,21 @@ class Batch:
         )
 
 
+def make_months(database: Database, months: Iterable[Month]) -> None:
+    """Make the months that are missing; a load that attaches one, or maintenance, may hold it for a while."""
+    for left in reversed(range(_PATIENCE)):
+        try:
+            partitions.ensure(database, months)
+        except LockNotAvailable as error:
+            if left == 0:
+                raise PartitionError(
+                    "a load or maintenance holds a month that this batch needs, and did not let it go in time; nothing of "
+                    "the batch was written: try again in a moment (`python -m logstore loads` shows what runs)"
+                ) from error
+        else:
+            return
+
+
 def _unique(records: Sequence[RecordT]) -> list[RecordT]:
     # Sorted by code points, which is the order of UTF-8 bytes and so of COLLATE "C".
     unique = {(record.time, record.id): record for record in records}
@@ -130,7 +148,24 @@ def _dump(value: Json, record: Event | Attempt, name: str) -> str | None:
         raise InvalidRecord(f"{name} of {record.id!r} is not JSON: {error}") from error
     if "\\u0000" in text and _has_nul(value):
         raise InvalidRecord(f"{name} of {record.id!r} holds a NUL character, which PostgreSQL cannot store")
+    if (key := _odd_key(value)) is not None:
+        raise InvalidRecord(f"{name} of {record.id!r} has the key {key[0]!r}, which is no text: JSON has no other keys")
     return text
+
+
+def _odd_key(value: Json) -> tuple[object] | None:
+    """A key that is no text; json.dumps would make a text of some, and the record that comes back would be another."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                return (key,)
+            if isinstance(item, (dict, list, tuple)) and (odd := _odd_key(item)) is not None:
+                return odd
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            if isinstance(item, (dict, list, tuple)) and (odd := _odd_key(item)) is not None:
+                return odd
+    return None
 
 
 def _has_nul(value: Json) -> bool:

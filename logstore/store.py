@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from logstore import cursor, fields, metrics, partitions
 from logstore.cursor import Kind, Position
 from logstore.errors import InvalidSelection, PartitionError, ServerError, Unimplemented
 from logstore.explain import Explanation, explain
-from logstore.inserts import Batch, InsertReport
+from logstore.inserts import Batch, InsertReport, make_months
 from logstore.metrics import Metrics
 from logstore.partitions import Month
 from logstore.postgres import Database
@@ -27,6 +28,7 @@ from logstore.statements import statements
 from logstore.tables import RECORDS
 from logstore.tiers import Tiers
 
+log = logging.getLogger(__name__)
 LIMIT_MOST = 1000
 _PLACES = ("LOGSTORE_DSN", "LOGSTORE_ARCHIVE", "LOGSTORE_INBOX")
 
@@ -81,16 +83,22 @@ class LogStore:
         except CheckViolation:
             # No month takes a row: one was detached since we looked. Look again; making it says why it may not exist.
             self.tiers.refresh()
-            partitions.ensure(self.database, batch.months())
+            make_months(self.database, batch.months())
             report = self._write(batch)
         self._note_fields(batch)
         return report
 
     def _note_fields(self, batch: Batch) -> None:
-        """After the batch and apart from it: its rows are shared by all writers, who would wait for each other."""
-        with self.database.transaction() as connection:
-            connection.execute("SET LOCAL synchronous_commit = off")  # losing a look at a batch loses no record
-            fields.note(connection, batch.events, batch.attempts)
+        """After the batch and apart from it: its rows are shared by all writers, who would wait for each other.
+
+        The batch is written: whatever goes wrong here is told to the log and not to the caller, who would write it again.
+        """
+        try:
+            with self.database.transaction() as connection:
+                connection.execute("SET LOCAL synchronous_commit = off")  # losing a look at a batch loses no record
+                fields.note(connection, batch.events, batch.attempts)
+        except Exception:
+            log.exception("the fields of a batch were not noted; its records are written")
 
     def _write(self, batch: Batch) -> InsertReport:
         try:
@@ -112,7 +120,7 @@ class LogStore:
             return
         ahead = now + timedelta(days=self.settings.ahead)
         soon = {(parent, partitions.month_of(time)) for parent in ("events", "attempts") for time in (now, ahead)}
-        partitions.ensure(self.database, months | {month for month in soon if month not in states})
+        make_months(self.database, months | {month for month in soon if month not in states})
         self.tiers.refresh()
 
     def _note_names(self, tenants: set[str], pairs: set[tuple[str, str]], topics: set[str]) -> None:

@@ -93,6 +93,43 @@ def test_a_hostile_payload_does_not_flood_the_catalog(store: LogStore) -> None:
     assert len(known(store)) < 300
 
 
+def test_paths_are_bounded_per_payload_and_per_topic(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = {f"k{n}": {f"i{m}": 1 for m in range(200)} for n in range(200)}
+    store.insert_many([event(data=wide)])
+    assert len(known(store)) == 200
+    monkeypatch.setattr(fields, "_TOPIC_PATHS", 250)
+    for batch in range(5):
+        store.insert_many([event(f"e{batch}", data={"k0": {"i0": 1}, **{f"new{batch}_{n}": 1 for n in range(30)}})])
+    found = known(store)
+    assert len(found) == 250
+    assert found["data.k0.i0"].rows == 6, "what is known is still counted"
+    store.insert_many([event("other", topic="other.topic", data={"fits": 1})])
+    assert known(store, "other.topic").keys() == {"data.fits"}
+
+
+def test_long_keys_are_left_out_and_fail_nothing(any_store: LogStore) -> None:
+    deep: Any = 1
+    for number in range(6):
+        deep = {chr(0x1F600 + number) * 200: deep}
+    any_store.insert_many([event("e1", topic="t" * 512, data={"short": 1, "deep": deep})])
+    assert len(any_store.list_event()) == 1
+    found = known(any_store, "t" * 512)
+    assert "data.short" in found
+    assert max(len("".join(field.path).encode()) for field in found.values()) <= 1000
+
+
+def test_a_batch_is_written_even_if_its_fields_cannot_be_noted(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise psycopg.errors.ProgramLimitExceeded("index row size 2800 exceeds btree version 4 maximum 2704")
+
+    monkeypatch.setattr(fields, "note", fail)
+    assert store.insert_many([event()]).events_inserted == 1
+    assert len(store.list_event()) == 1
+    assert "were not noted" in caplog.text
+
+
 @pytest.fixture
 def filled(any_store: LogStore) -> LogStore:
     """Two months of a topic, one customer in a thousand, some values too long for any index."""

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import logstore
-from logstore import Attempt, InvalidRecord, LogStore, PartitionError, Selection, ServerError
+from logstore import Attempt, InvalidRecord, LogStore, PartitionError, Selection, ServerError, partitions
 from logstore.embedded import EmbeddedServer
 from logstore.inserts import InsertReport
 from tests import records_of
@@ -313,3 +313,29 @@ def test_two_databases_do_not_see_each_other(open_store: Any, server: EmbeddedSe
     one, other = open_store(new_database(server)), open_store(new_database(server))
     one.insert_many([event()])
     assert other.list_event().data == ()
+
+
+@pytest.mark.parametrize("data", [{1: 2}, {"a": [{"b": {None: 1}}]}, {"a": ({True: 1},)}], ids=str)
+def test_a_key_that_is_no_text_is_refused_before_anything_is_written(store: LogStore, data: Any) -> None:
+    with pytest.raises(InvalidRecord, match="which is no text"):
+        store.insert_many([event(data=data), event("evt_2")])
+    assert store.list_event().data == ()
+
+
+def test_a_month_that_somebody_holds_for_a_while_is_waited_for(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "_LOCK_TIMEOUT", "300ms")
+    with store.database.connection() as holder:
+        partitions.lock(holder, "events", partitions.month_of(START))
+        threading.Timer(0.5, holder.rollback).start()
+        assert store.insert_many([event()]).events_inserted == 1
+
+
+def test_a_month_that_somebody_does_not_let_go_is_a_sentence(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "_LOCK_TIMEOUT", "50ms")
+    with store.database.connection() as holder:
+        partitions.lock(holder, "events", partitions.month_of(START))
+        with pytest.raises(PartitionError, match="try again in a moment"):
+            store.insert_many([event()])
+    assert store.insert_many([event()]).events_inserted == 1

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pyarrow
 import pyarrow.csv
+from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import BigInteger, ColumnElement, Text, and_, cast, extract, literal, select
 from sqlalchemy.dialects.postgresql import JSONB
@@ -30,6 +31,7 @@ from logstore.records import Selection
 from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.tables import BY_KIND, TIME_COLUMNS
+from logstore.tiers import Map
 
 _PIECE_ROWS = 200_000
 _BLOCK = 32 * 2**20  # a row must fit into one
@@ -68,7 +70,12 @@ def records(
     if kind == "event" and selection.destination_ids:
         raise Unimplemented("events are destination-agnostic: ask for kind='attempt' to select by destination")
     where = None if selection.where is None else filters.parse(selection.where, kind)
-    pieces: list[Hot | Cold] = [*_hot(store, kind, selection, where), *_cold(store, kind, selection, where)]
+
+    def plan(_: psycopg.Connection[Any], known: Map) -> list[Hot | Cold]:
+        wanted = Wanted(kind, selection, where)
+        return [*_hot(store, wanted, known), *_cold(store, wanted, known)]
+
+    pieces = store.tiers.steadily(plan)  # with one map: a month that moves meanwhile is in neither tier, or in both
     fields = ", ".join(f"{field.name} {_spark_type(field.type)}" for field in segments.schema(PARENT[kind]))
     if not pieces:
         return spark.createDataFrame([], fields)
@@ -82,14 +89,15 @@ def _spark_type(kind: pyarrow.DataType) -> str:
     return {pyarrow.bool_(): "boolean", pyarrow.int32(): "int"}.get(kind, "string")
 
 
-def _hot(store: LogStore, kind: Kind, selection: Selection, where: Any) -> Iterator[Hot]:
-    table = BY_KIND[kind]
+def _hot(store: LogStore, wanted: Wanted, known: Map) -> Iterator[Hot]:
+    table = BY_KIND[wanted.kind]
     columns = [_column(column) for column in table.c]
-    fixed = _conditions(kind, selection, where)
+    fixed = _conditions(wanted.kind, wanted.selection, wanted.where)
     for month in partitions.inventory(store.database):
-        if month.parent != PARENT[kind] or month.state not in ("open", "closed") or not month.attached:
+        state = known.states.get((month.parent, month.month), "open")
+        if month.parent != wanted.parent or state not in ("open", "closed") or not month.attached:
             continue
-        if not _overlaps(month.lower, month.upper, selection):
+        if not _overlaps(month.lower, month.upper, wanted.selection):
             continue
         for lower, upper in _stretches(month.lower, month.upper, month.rows):
             asked = select(*columns).where(*fixed, table.c.time >= literal(lower), table.c.time < literal(upper))
@@ -132,15 +140,12 @@ def _stretches(lower: datetime, upper: datetime, rows: int) -> Iterator[tuple[da
     yield from zip(edges, [*edges[1:], upper], strict=True)
 
 
-def _cold(store: LogStore, kind: Kind, selection: Selection, where: Any) -> Iterator[Cold]:
-    with store.database.connection() as connection:
-        states = partitions.read_map(connection).states
-        listed = segments.listed(connection)
-    wanted = Wanted(kind, selection, where)
+def _cold(store: LogStore, wanted: Wanted, known: Map) -> Iterator[Cold]:
     conditions = cold.conditions(wanted)
-    for segment in listed:
-        serves = states.get((segment.parent, segment.month)) in ("cold", "purged")
-        if segment.parent == PARENT[kind] and serves and wanted.meets(segment.min_time, segment.max_time):
+    states = known.states.items()
+    months = [month for (parent, month), state in states if parent == wanted.parent and state in ("cold", "purged")]
+    for segment in known.listed(wanted.parent, months):
+        if wanted.meets(segment.min_time, segment.max_time):
             if segment.state != "sealed":
                 raise LoadError(
                     f"segment {segment.segment_id} is {segment.state}: `python -m logstore verify` says why"
@@ -176,7 +181,9 @@ def _read_hot(conninfo: str, parent: str, piece: Hot) -> Iterator[pyarrow.Record
         column_types={field.name: times.get(field.name, field.type) for field in schema},
         null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, true_values=["t"], false_values=["f"],
     )  # fmt: skip
-    with psycopg.connect(conninfo, options="-c timezone=UTC -c default_transaction_read_only=on") as connection:
+    given = conninfo_to_dict(conninfo).get("options") or ""
+    mine = f"{given} -c timezone=UTC -c default_transaction_read_only=on".strip()
+    with psycopg.connect(conninfo, options=mine) as connection:
         with connection.cursor().copy(piece.statement, piece.values) as copy:
             stream = io.BufferedReader(_Blocks(iter(copy)), _BLOCK)
             if stream.peek(1):

@@ -21,9 +21,10 @@ from psycopg import sql
 from logstore import partitions
 from logstore.errors import LoadError
 from logstore.faults import fault
-from logstore.pipeline.place import Merged, attach, insert, refuse, shorten_names, update
+from logstore.pipeline.place import Merged, attach, columns_of, count, insert, refuse, shorten_names, update
 from logstore.postgres import Database
 from logstore.statements import statements
+from logstore.tables import JSON_COLUMNS
 
 _RETRIES = 5
 # The month was closed, another writer and we waited for each other, a month was detached: look again and decide anew.
@@ -76,10 +77,10 @@ def index(database: Database, tables: Sequence[Staged]) -> None:
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
         # First the primary keys, which find duplicates; then nothing is indexed or estimated that will be deleted.
         list(pool.map(lambda job: _make_key(database, job[0]), [job for job in jobs if job[1]]))
-        others = [
+        others = [pool.submit(_analyze, database, table) for table in tables]
+        others += [
             pool.submit(_make_index, database, name, definition) for name, primary, definition in jobs if not primary
         ]
-        others += [pool.submit(_analyze, database, table.name) for table in tables]
         for future in others:
             future.result()
 
@@ -104,9 +105,11 @@ def _make_index(database: Database, name: str, definition: str) -> None:
         connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(name), sql.SQL(definition)))
 
 
-def _analyze(database: Database, name: str) -> None:
+def _analyze(database: Database, table: Staged) -> None:
+    """Payloads are left out: no plan asks for their histogram, and sorting them takes longer than all the rest."""
+    columns = sql.SQL(", ").join(sql.Identifier(name) for name in columns_of(table) if name not in JSON_COLUMNS)
     with database.connection(autocommit=True) as connection:
-        connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("ANALYZE {} ({})").format(sql.Identifier(table.name), columns))
 
 
 @contextmanager
@@ -148,58 +151,68 @@ def note_names(connection: psycopg.Connection[Any], tables: Sequence[Staged]) ->
     )
 
 
+class _Appeared(Exception):
+    """Another writer made a month that we were about to attach."""
+
+
 def merge(database: Database, load: int, tables: Sequence[Staged], finish: Callable[[Any, Merged], None]) -> Merged:
     """Make the staged rows part of the log and finish the load, all or nothing."""
-    for attempt in range(_RETRIES):
+    failures = 0
+    while True:
         try:
             with database.connection() as connection:
                 merged = _merge(connection, load, tables)
                 finish(connection, merged)
                 fault("load.before_merge_commit")
-        except psycopg.Error as error:
-            if error.sqlstate not in _LOOK_AGAIN or attempt + 1 == _RETRIES:
-                raise
-        else:
             return merged
-    raise AssertionError("unreachable")
+        except _Appeared:
+            continue  # at most once for every month: it is there now
+        except psycopg.Error as error:
+            failures += 1
+            if error.sqlstate not in _LOOK_AGAIN or failures == _RETRIES:
+                raise
 
 
 def _merge(connection: psycopg.Connection[Any], load: int, tables: Sequence[Staged]) -> Merged:
-    """Existing months first, then the locks of new ones for as short as can be; always in the order of insert_many."""
+    """Everything that takes long, then the locks of new months, under which they are only attached.
+
+    Who wants to write into such a month waits for its lock. Always in the order of insert_many.
+    """
     connection.execute("SET LOCAL work_mem = '128MB'")
     merged = Merged()
     states = partitions.read_map(connection).states
-    there = [table for table in tables if states.get((table.parent, table.month)) == "open"]
     new = [table for table in tables if (table.parent, table.month) not in states]
+    there = [table for table in tables if states.get((table.parent, table.month)) == "open"]
     for table in tables:
         if table not in there and table not in new:
-            refuse(connection, load, table, states[table.parent, table.month], merged)
+            refuse(connection, load, table, states[table.parent, table.month])
     _insert_all(connection, there, merged)
     fault("load.mid_merge")
-    for table in sorted(new, key=lambda table: (table.parent, table.month)):
-        name = partitions.partition_name(table.parent, table.month)
-        connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})
-    states = partitions.read_map(connection).states
-    appeared = [table for table in new if (table.parent, table.month) in states]
-    for table in appeared:
-        if states[table.parent, table.month] != "open":
-            refuse(connection, load, table, states[table.parent, table.month], merged)
-    _insert_all(connection, [t for t in appeared if states[t.parent, t.month] == "open"], merged)
-    fresh = [table for table in new if table not in appeared]
-    for table in fresh:
-        attach(connection, table, merged)
-    for (
-        table
-    ) in fresh:  # after all attaches: the map's epoch is one row, and others wait for it holding a parent's lock
-        partitions.note(connection, table.parent, table.month, "open")
-        shorten_names(connection, load, table)
+    for table in new:
+        count(connection, table, merged)
     for table in tables:
-        if table not in fresh:
+        if table not in new:
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(table.name)))
     merged.dead += connection.execute(statements("postgres", "pipeline")["move_letters"], {"load": load}).rowcount
     connection.execute(statements("postgres", "pipeline")["resolve_letters"], {"load": load})
     connection.execute(statements("postgres", "loads")["clean"], {"load": load})
+    _attach_all(connection, load, new)
     return merged
+
+
+def _attach_all(connection: psycopg.Connection[Any], load: int, tables: Sequence[Staged]) -> None:
+    for table in sorted(tables, key=lambda table: (table.parent, table.month)):
+        name = partitions.partition_name(table.parent, table.month)
+        connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})
+    states = partitions.read_map(connection).states
+    if any((table.parent, table.month) in states for table in tables):
+        raise _Appeared
+    for table in tables:
+        attach(connection, table)
+    # After all attaches: the map's epoch is one row, and others wait for it holding a parent's lock.
+    for table in tables:
+        partitions.note(connection, table.parent, table.month, "open")
+        shorten_names(connection, load, table)
 
 
 def _insert_all(connection: psycopg.Connection[Any], tables: Sequence[Staged], merged: Merged) -> None:

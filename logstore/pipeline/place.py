@@ -12,6 +12,7 @@ from psycopg import sql
 from logstore import metrics, partitions
 from logstore.lines import COLUMNS
 from logstore.statements import statements
+from logstore.tables import JSON_COLUMNS
 
 
 class Month(Protocol):
@@ -37,19 +38,23 @@ class Merged:
     dead: int = 0
 
 
-def attach(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> None:
+def count(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> None:
+    """Count the rows of a month that will be attached, also into the roll-ups: nobody has to wait for this."""
+    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table.name))).fetchone()
+    assert row is not None
+    metrics.add_table(connection, table.parent, table.name)
+    merged.inserted += row[0]
+    merged.skipped += table.rows - row[0]
+
+
+def attach(connection: psycopg.Connection[Any], table: Month) -> None:
     """Make the staging table itself the month. Dropping its last two columns rewrites nothing."""
     staging, name = sql.Identifier(table.name), partitions.partition_name(table.parent, table.month)
-    count = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(staging)).fetchone()
-    assert count is not None
-    metrics.add_table(connection, table.parent, table.name)
     connection.execute(
         sql.SQL("ALTER TABLE {} DROP COLUMN position, DROP COLUMN file, RESET (autovacuum_enabled)").format(staging)
     )
     connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(staging, sql.Identifier(name)))
     partitions.attach(connection, table.parent, table.month)
-    merged.inserted += count[0]
-    merged.skipped += table.rows - count[0]
 
 
 def shorten_names(connection: psycopg.Connection[Any], load: int, table: Month) -> None:
@@ -66,7 +71,7 @@ def shorten_names(connection: psycopg.Connection[Any], load: int, table: Month) 
 
 def insert(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> int:
     """Insert the rows that are not there yet, sorted by (time, id)."""
-    columns = sql.SQL(", ").join(map(sql.Identifier, _columns(table)))
+    columns = sql.SQL(", ").join(map(sql.Identifier, columns_of(table)))
     inserted = connection.execute(
         sql.SQL(
             "INSERT INTO {parent} ({columns}) SELECT {columns} FROM (SELECT DISTINCT ON (time, id) * FROM {staging}"
@@ -105,22 +110,31 @@ def update(connection: psycopg.Connection[Any], table: Month, inserted: int, mer
     )
 
 
-def refuse(connection: psycopg.Connection[Any], load: int, table: Month, state: str, merged: Merged) -> None:
-    """The month was closed while the load ran: its rows become letters. The line is gone, so the row is written as one."""
+def refuse(connection: psycopg.Connection[Any], load: int, table: Month, state: str) -> None:
+    """The month was closed while the load ran: its rows become letters. The line is gone, so the row is written as one.
+
+    Payloads as JSON inside a text: a payload that is itself a text would else be read as the JSON inside it.
+    """
     name = partitions.partition_name(table.parent, table.month)
     values = {
         "load": load,
         "message": f"{name} is {state}: reopen it with `python -m logstore restore {name}`",
     }
+    payloads = [
+        sql.SQL("{}, {}::text").format(sql.Literal(name), sql.Identifier(name))
+        for name in columns_of(table)
+        if name in JSON_COLUMNS
+    ]
     connection.execute(
         sql.SQL(
             "INSERT INTO load_letters (load, split, file, position, raw, truncated, reason, message)"
-            " SELECT %(load)s, 0, file, position, (to_jsonb(s) - 'file' - 'position')::text, false, 'month_not_open',"
-            " %(message)s FROM {} AS s"
-        ).format(sql.Identifier(table.name)),
+            " SELECT %(load)s, 0, file, position, (to_jsonb(s) - 'file' - 'position' || jsonb_build_object({}))::text,"
+            " false, 'month_not_open', %(message)s FROM {} AS s"
+        ).format(sql.SQL(", ").join(payloads), sql.Identifier(table.name)),
         values,
     )
 
 
-def _columns(table: Month) -> tuple[str, ...]:
+def columns_of(table: Month) -> tuple[str, ...]:
+    """The columns of the log that a staging table holds."""
     return COLUMNS["event" if table.parent == "events" else "attempt"]

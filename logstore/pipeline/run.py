@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,8 @@ from logstore.pipeline.write import Job
 from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.validation import Rules
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,10 +132,13 @@ def finish(
 
 
 def _note(connection: psycopg.Connection[Any], tables: list[Staged]) -> None:
-    """Write which names and fields occur, before the merge and apart from it."""
+    """Write which names and fields occur, before the merge and apart from it. No load fails for want of a field."""
     merge.note_names(connection, tables)
     for table in tables:
-        fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
+        try:
+            fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
+        except Exception:
+            log.exception("the fields of %s were not noted; the load goes on", table.name)
 
 
 def _mark_done(connection: psycopg.Connection[Any], number: int, merged: Merged, seconds: dict[str, float]) -> None:

@@ -1,11 +1,25 @@
 -- name: note_fields
 -- One upsert for a whole batch. Types keep the newest time at which each was seen; the sketch keeps the smallest hashes.
+-- A topic that has all the fields it may have gets no new ones. In the order of the key, so that two batches cannot wait for
+-- each other.
+WITH given AS MATERIALIZED (
+    SELECT topic, column_name, ARRAY(SELECT jsonb_array_elements_text(path::jsonb)) AS path, types::jsonb, rows, nulls,
+           first_seen, last_seen, ARRAY(SELECT jsonb_array_elements(sketch::jsonb)::bigint) AS sketch, longest
+    FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::bigint[], %b::bigint[], %b::timestamptz[],
+                %b::timestamptz[], %b::text[], %b::integer[])
+        AS given (topic, column_name, path, types, rows, nulls, first_seen, last_seen, sketch, longest)
+), ranked AS (
+    SELECT given.*, there.topic IS NOT NULL AS known,
+           row_number() OVER (PARTITION BY given.topic, there.topic IS NULL ORDER BY given.column_name, given.path) AS rank
+    FROM given LEFT JOIN fields there USING (topic, column_name, path)
+), counted AS (
+    SELECT topic, count(*) AS paths FROM fields WHERE topic IN (SELECT topic FROM ranked WHERE NOT known) GROUP BY topic
+)
 INSERT INTO fields AS f (topic, column_name, path, types, rows, nulls, first_seen, last_seen, sketch, longest)
-SELECT topic, column_name, ARRAY(SELECT jsonb_array_elements_text(path::jsonb)), types::jsonb, rows, nulls, first_seen,
-       last_seen, ARRAY(SELECT jsonb_array_elements(sketch::jsonb)::bigint), longest
-FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::bigint[], %b::bigint[], %b::timestamptz[],
-            %b::timestamptz[], %b::text[], %b::integer[])
-    AS given (topic, column_name, path, types, rows, nulls, first_seen, last_seen, sketch, longest)
+SELECT topic, column_name, path, types, rows, nulls, first_seen, last_seen, sketch, longest
+FROM ranked LEFT JOIN counted USING (topic)
+WHERE known OR rank + coalesce(paths, 0) <= %s
+ORDER BY topic, column_name, path
 ON CONFLICT (topic, column_name, path) DO UPDATE SET
     types = (SELECT jsonb_object_agg(key, value) FROM (
                  SELECT key, max(value) AS value

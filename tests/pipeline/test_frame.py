@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 from pyspark.sql import SparkSession
 
 import logstore
-from logstore import InvalidSelection, Selection, TimeFilter, Unimplemented, partitions, pipeline
+from logstore import InvalidSelection, Selection, TimeFilter, Unimplemented, archive, partitions, pipeline
+from logstore.cold import Wanted
 from logstore.pipeline import frame
 
 from ..conftest import new_database
@@ -83,8 +85,9 @@ def test_a_month_is_read_in_pieces_and_only_months_that_matter(
     with filled.database.connection(autocommit=True) as connection:
         connection.execute("ANALYZE attempts")
     monkeypatch.setattr(frame, "_PIECE_ROWS", 40)
-    whole = list(frame._hot(filled, "attempt", Selection(), None))
-    february = list(frame._hot(filled, "attempt", Selection(time=TimeFilter(gte=FEBRUARY)), None))
+    known = filled.tiers.refresh()
+    whole = list(frame._hot(filled, Wanted("attempt", Selection()), known))
+    february = list(frame._hot(filled, Wanted("attempt", Selection(time=TimeFilter(gte=FEBRUARY))), known))
     assert len(february) >= 2
     assert len(whole) > len(february)
     assert pipeline.records(spark, filled).count() == 201
@@ -107,3 +110,72 @@ def test_a_month_that_has_left_by_the_time_it_is_read_fails_the_job(
         partitions.note(connection, "events", partitions.parse_name("events_2026_01")[1], "cold")
     with pytest.raises(Exception, match="moved while it was read"):
         planned.collect()
+
+
+def to_cold(store: logstore.LogStore, name: str) -> None:
+    archive.export(store, name)
+    archive.flip(store, name)
+    partitions.detach(store.database, name)
+
+
+@pytest.mark.parametrize("kind", ["event", "attempt"])
+def test_a_frame_reads_cold_months_and_ranges_over_both_tiers(
+    store: logstore.LogStore, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    store.insert_many(*_records([event(n) for n in range(200)] + [attempt(n) for n in range(200)]))
+    asked = [
+        Selection(),
+        Selection(time=TimeFilter(lt=FEBRUARY)),
+        Selection(time=TimeFilter(gte=datetime(2026, 1, 31, 20, tzinfo=UTC)), tenant_ids=("tenant_1", "tenant_5")),
+        Selection(where='data.n >= 50 and metadata.region = "eu"'),
+    ]
+    before = [expected(store, kind, selection) for selection in asked]
+    assert all(before)
+    for parent in ("events", "attempts"):
+        to_cold(store, f"{parent}_2026_01")
+    # A sealed copy of a month that PostgreSQL still serves must not be read beside it.
+    archive.export(store, "attempts_2026_02")
+    tiers = {type(piece) for piece in pieces(store, kind)}
+    assert tiers == {frame.Hot, frame.Cold}
+    for selection, rows in zip(asked, before, strict=True):
+        assert found(pipeline.records(spark, store, selection, kind=kind).collect()) == rows
+
+
+def pieces(store: logstore.LogStore, kind: Any) -> list[Any]:
+    known, wanted = store.tiers.refresh(), Wanted(kind, Selection())
+    return [*frame._hot(store, wanted, known), *frame._cold(store, wanted, known)]
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["restored", "archived"])
+def test_a_month_that_moves_between_the_two_looks_is_read_once(
+    store: logstore.LogStore, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, back: bool
+) -> None:
+    store.insert_many(*_records([event(n) for n in range(200)]))
+    if back:
+        to_cold(store, "events_2026_01")
+    hot, moved = frame._hot, []
+
+    def move_after(*arguments: Any) -> list[Any]:
+        planned = list(hot(*arguments))
+        if not moved:
+            moved.append(True)
+            if back:
+                archive.restore(store, "events_2026_01")
+            else:
+                to_cold(store, "events_2026_01")
+        return planned
+
+    monkeypatch.setattr(frame, "_hot", move_after)
+    assert pipeline.records(spark, store, kind="event").count() == 200
+
+
+def test_options_of_the_address_are_kept(
+    store: logstore.LogStore, open_store: Any, spark: SparkSession, dsn: str
+) -> None:
+    store.insert_many(*_records([event(1)]))
+    with store.database.connection(autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA other")
+        connection.execute("ALTER TABLE events SET SCHEMA other")
+    other = open_store(make_conninfo(dsn, options="-c search_path=public,other"))
+    assert pipeline.records(spark, other, kind="event").count() == 1
