@@ -31,11 +31,10 @@ def measure(tiers: Tiers, kind: Kind, start: datetime, end: datetime, **asked: A
     """Answer a question of the store's `event_metrics` or `attempt_metrics`."""
     began = time.perf_counter()
     question = Question.of(kind, start, end, **asked)
-    served = rollups.serves(question)
-    groups = rollups.read(tiers, served, question) if served else None
-    if groups is None or served is None:
+    pieces = rollups.serves(question)
+    groups = rollups.read(tiers, pieces, question) if pieces else None
+    if groups is None or pieces is None:
         groups, source = scan(tiers, question), "scan"
     else:
-        whole = (served.lower, served.upper) == (question.start, question.end)
-        source = "roll-up" if whole else "roll-up and scan"
+        source = "roll-up" if all(piece.rollup for piece in pieces) else "roll-up and scan"
     return groups.finish(source=source, seconds=time.perf_counter() - began)

@@ -1,10 +1,11 @@
 """Roll-ups: records counted when they are written, so that an overview of months reads hours instead of records.
 
 Attempts by hour, tenant and status, and by day, tenant, destination, topic, status and code; events by hour and tenant, and
-by day, tenant and topic. Triggers append what each statement changed (see sql/migrations/006_rollups.sql), `fold` adds that
-up now and then, and a reading takes both, so it equals the count of the records at that moment. Where a month is, in
-PostgreSQL or in files, makes no difference to them. A range seldom begins and ends on their buckets: its aligned middle
-comes from them, and its two edges from the records.
+by day, tenant and topic; and days once more without topics, or without tenants, which are few. Triggers append what each
+statement changed (see sql/migrations/006_rollups.sql), `fold` adds that up now and then, and a reading takes both, so it
+equals the count of the records at that moment. Where a month is, in PostgreSQL or in files, makes no difference to them. A
+range seldom begins and ends on their buckets: its days come from one roll-up, the hours before and after from another, and
+what is left at both ends from the records.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Rollup:
     """One of the tables: its buckets and what it tells apart."""
 
     parent: str
+    name: str
     keys: tuple[str, ...]
     width: int  # microseconds
 
@@ -62,70 +64,107 @@ class Rollup:
         columns: list[Any] = [column("time", DateTime(timezone=True)), *(column(name, Text) for name in self.keys)]
         columns += [column(name) for name in self.sums]
         daily: Any = literal_column("true" if self.width == DAY else "false")
-        name = f"{self.parent}_daily" if self.width == DAY else f"{self.parent}_hourly"
-        folded = select(*columns).select_from(table(name))
+        folded = select(*columns).select_from(table(self.name))
         rest = select(*columns).select_from(table(f"{self.parent}_deltas")).where(column("daily") == daily)
         return union_all(folded, rest).subquery("rolled")
 
+    def fits(self, asked: Question) -> bool:
+        """Whether it tells apart what a question names, and buckets are made of its own."""
+        selection = asked.selection
+        chosen = {
+            "tenant_id": selection.tenant_ids,
+            "destination_id": selection.destination_ids,
+            "topic": selection.topics,
+        }
+        named = {*asked.dimensions, *(name for name, values in chosen.items() if values)}
+        width = None if asked.granularity is None else asked.granularity.width
+        return named <= set(self.keys) and (width is None or width % self.width == 0)
 
-HOURLY = Rollup("attempts", ("tenant_id", "status"), HOUR)
-DAILY = Rollup("attempts", ("tenant_id", "destination_id", "topic", "status", "code"), DAY)
+    def aligned(self, lower: int, upper: int) -> tuple[int, int]:
+        """The whole buckets inside a stretch, in microseconds."""
+        return -(-lower // self.width) * self.width, upper // self.width * self.width
+
+
+HOURLY = Rollup("attempts", "attempts_hourly", ("tenant_id", "status"), HOUR)
+DAILY = Rollup("attempts", "attempts_daily", ("tenant_id", "destination_id", "topic", "status", "code"), DAY)
+# The smallest come first.
 ROLLUPS: dict[Kind, tuple[Rollup, ...]] = {
-    "attempt": (HOURLY, DAILY),
-    "event": (Rollup("events", ("tenant_id",), HOUR), Rollup("events", ("tenant_id", "topic"), DAY)),
+    "attempt": (
+        Rollup("attempts", "attempts_by_topic", ("topic", "status", "code"), DAY),
+        Rollup("attempts", "attempts_by_destination", ("tenant_id", "destination_id", "status", "code"), DAY),
+        HOURLY,
+        DAILY,
+    ),
+    "event": (
+        Rollup("events", "events_by_topic", ("topic",), DAY),
+        Rollup("events", "events_hourly", ("tenant_id",), HOUR),
+        Rollup("events", "events_daily", ("tenant_id", "topic"), DAY),
+    ),
 }
+_FEW = 14 * DAY  # of a shorter range its hours are few as well, and one reading of them does
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """The roll-up that answers the middle of a question, and where that begins and ends."""
+class Piece:
+    """A stretch of a question's range, and the roll-up that knows it; None: its records are read."""
 
-    rollup: Rollup
+    rollup: Rollup | None
     lower: datetime
     upper: datetime
 
 
-def serves(asked: Question) -> Served | None:
-    """The part of a question that a roll-up answers exactly, if one does.
+def serves(asked: Question) -> list[Piece] | None:
+    """A question cut into what roll-ups answer exactly and what is left; None where they answer nothing.
 
-    The granularity must be made of the roll-up's buckets; dimensions and selection may name only what it tells apart.
+    The granularity must be made of a roll-up's buckets; dimensions and selection may name only what it tells apart.
     Percentiles, `where`, `event_ids` and `selection.time` need the records.
     """
     selection = asked.selection
     if LATENCIES in asked.parts or selection.where or selection.event_ids or selection.time.bounds():
         return None
-    chosen = {"destination_id": selection.destination_ids, "topic": selection.topics}
-    named = {*asked.dimensions, *(name for name, values in chosen.items() if values)}
-    width = None if asked.granularity is None else asked.granularity.width
-    for rollup in ROLLUPS[asked.kind]:
-        if named <= set(rollup.keys) and (width is None or width % rollup.width == 0):
-            lower = -(-to_micros(asked.start) // rollup.width) * rollup.width
-            upper = to_micros(asked.end) // rollup.width * rollup.width
-            if lower < upper:
-                return Served(rollup, from_micros(lower), from_micros(upper))
-    return None
+    lower, upper = to_micros(asked.start), to_micros(asked.end)
+    fitting = [rollup for rollup in ROLLUPS[asked.kind] if rollup.fits(asked)]
+    if upper - lower <= _FEW:
+        fitting.sort(key=lambda rollup: rollup.width)
+    pieces = _cut(lower, upper, fitting)
+    return pieces if any(piece.rollup for piece in pieces) else None
 
 
-def read(tiers: Tiers, served: Served, asked: Question) -> Groups | None:
+def _cut(lower: int, upper: int, fitting: list[Rollup]) -> list[Piece]:
+    if lower >= upper:
+        return []
+    for rollup in fitting:
+        first, last = rollup.aligned(lower, upper)
+        if first < last:
+            finer = [other for other in fitting if other.width < rollup.width]
+            middle = Piece(rollup, from_micros(first), from_micros(last))
+            return [*_cut(lower, first, finer), middle, *_cut(last, upper, finer)]
+    return [Piece(None, from_micros(lower), from_micros(upper))]
+
+
+def read(tiers: Tiers, pieces: list[Piece], asked: Question) -> Groups | None:
     """The groups of a question; None where a month in the range came without its counts."""
-    inside = asked.over(served.lower, served.upper)
+    known = [(piece.rollup, piece) for piece in pieces if piece.rollup]
+    parent = known[0][0].parent
 
     def ask(connection: psycopg.Connection[Any], _: Map) -> Groups | None:
-        span = {"start": served.lower, "end": served.upper}
-        gap = statements("postgres", "metrics")[f"has_gap_{served.rollup.parent}"]
+        span = {"start": known[0][1].lower, "end": known[-1][1].upper}
+        gap = statements("postgres", "metrics")[f"has_gap_{parent}"]
         if connection.execute(gap, span).fetchone() != (False,):
             return None
         groups = Groups(asked)
-        statement, values = grouped(served.rollup.source(), inside, [_sum(part) for part in asked.parts])
-        with deadline.limited(connection):
-            groups.add(connection.execute(statement, values, binary=True).fetchall())
+        for rollup, piece in known:
+            inside = asked.over(piece.lower, piece.upper)
+            statement, values = grouped(rollup.source(), inside, [_sum(part) for part in asked.parts])
+            with deadline.limited(connection):
+                groups.add(connection.execute(statement, values, binary=True).fetchall())
         return groups
 
     groups = tiers.steadily(ask)
     if groups is not None:
-        for lower, upper in ((asked.start, served.lower), (served.upper, asked.end)):
-            if lower < upper:
-                groups.take(scan(tiers, asked.over(lower, upper)))
+        for piece in pieces:
+            if piece.rollup is None:
+                groups.take(scan(tiers, asked.over(piece.lower, piece.upper)))
     return groups
 
 

@@ -38,12 +38,12 @@ class Seen:
 def seen(store: LogStore, selection: Selection, window: Window) -> tuple[list[Seen], list[str]]:
     """The newest success and the newest failure of each destination in a window, over both tiers; and what is unreadable.
 
-    Two days are looked into, because the records of the newest may lie beyond the end of the window.
+    Of a selection its tenants and destinations count; nothing else tells destinations apart. Two days are looked into,
+    because the records of the newest may lie beyond the end of the window.
     """
     values = {
         "tenants": list(selection.tenant_ids) or None,
         "destinations": list(selection.destination_ids) or None,
-        "topics": list(selection.topics) or None,
         "first": window.lower.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0),
         "lower": window.lower,
         "upper": window.upper,
@@ -113,7 +113,7 @@ class _Search:
 
     def _read(self, store: LogStore, segment: Segment, days: Sequence[datetime]) -> str | None:
         lower, upper = max(min(days), self.window.lower), min(max(days) + _DAY, self.window.upper)
-        chosen = (self.selection.tenant_ids, self.selection.destination_ids, self.selection.topics)
+        chosen = (self.selection.tenant_ids, self.selection.destination_ids)
         values = [to_micros(lower), to_micros(upper), *(list(names) for names in chosen for _ in range(2))]
         rows, hole = archived.rows(store, segment, "last_attempts", values)
         for tenant, destination, status, micros in rows:

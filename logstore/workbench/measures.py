@@ -136,7 +136,7 @@ def ranking(store: LogStore, selection: Selection, window: Window, *, by: str) -
     for row in found:
         rank = ranked.setdefault(tuple(row[name] for name in names), _Rank())
         rank.add(row["status"], row["code"] or "no code", row["count"])
-    if "tenant_id" in names:
+    if "tenant_id" in names and selection == selection.but(topics=(), event_ids=(), where=None):
         newest, holes = lasts.seen(store, selection, window)
         warnings += holes
         for seen in newest:

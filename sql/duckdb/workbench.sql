@@ -11,7 +11,6 @@ GROUP BY event_id, tenant_id, destination_id
 SELECT tenant_id, destination_id, status, epoch_us(max(time)) FROM read_parquet(?)
 WHERE time >= make_timestamptz(?) AND time < make_timestamptz(?)
   AND (len(?) = 0 OR tenant_id IN (SELECT unnest(?))) AND (len(?) = 0 OR destination_id IN (SELECT unnest(?)))
-  AND (len(?) = 0 OR topic IN (SELECT unnest(?)))
 GROUP BY ALL
 
 -- name: tried_events

@@ -1,4 +1,4 @@
--- The roll-ups; what they are stands in migrations/006_rollups.sql (attempts) and 009_event_rollups.sql.
+-- The roll-ups; what they are stands in migrations/006_rollups.sql (attempts), 009_event_rollups.sql and 011_days.sql.
 
 -- name: fold
 -- One statement: whoever reads sees every difference once, either still apart or already added. Sorted, so that a fold and a
@@ -22,6 +22,23 @@ WITH gone AS (
             records = there.records + EXCLUDED.records, first_attempts = there.first_attempts + EXCLUDED.first_attempts,
             retries = there.retries + EXCLUDED.retries, manual_retries = there.manual_retries + EXCLUDED.manual_retries,
             numbers = there.numbers + EXCLUDED.numbers
+), by_destination AS (
+    INSERT INTO attempts_by_destination AS there
+        SELECT time, tenant_id, destination_id, status, code,
+               sum(records), sum(first_attempts), sum(retries), sum(manual_retries), sum(numbers)
+        FROM gone WHERE daily GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+        ON CONFLICT (time, tenant_id, destination_id, status, code) DO UPDATE SET
+            records = there.records + EXCLUDED.records, first_attempts = there.first_attempts + EXCLUDED.first_attempts,
+            retries = there.retries + EXCLUDED.retries, manual_retries = there.manual_retries + EXCLUDED.manual_retries,
+            numbers = there.numbers + EXCLUDED.numbers
+), by_topic AS (
+    INSERT INTO attempts_by_topic AS there
+        SELECT time, topic, status, code, sum(records), sum(first_attempts), sum(retries), sum(manual_retries), sum(numbers)
+        FROM gone WHERE daily GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+        ON CONFLICT (time, topic, status, code) DO UPDATE SET
+            records = there.records + EXCLUDED.records, first_attempts = there.first_attempts + EXCLUDED.first_attempts,
+            retries = there.retries + EXCLUDED.retries, manual_retries = there.manual_retries + EXCLUDED.manual_retries,
+            numbers = there.numbers + EXCLUDED.numbers
 ), gone_events AS (
     DELETE FROM events_deltas RETURNING *
 ), hourly_events AS (
@@ -32,6 +49,10 @@ WITH gone AS (
     INSERT INTO events_daily AS there
         SELECT time, tenant_id, topic, sum(records) FROM gone_events WHERE daily GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
         ON CONFLICT (time, tenant_id, topic) DO UPDATE SET records = there.records + EXCLUDED.records
+), events_by_topic AS (
+    INSERT INTO events_by_topic AS there
+        SELECT time, topic, sum(records) FROM gone_events WHERE daily GROUP BY 1, 2 ORDER BY 1, 2
+        ON CONFLICT (time, topic) DO UPDATE SET records = there.records + EXCLUDED.records
 )
 SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_events)
 
@@ -78,6 +99,8 @@ LOCK TABLE events, attempts, months IN SHARE ROW EXCLUSIVE MODE
 -- name: forget_attempts
 WITH hourly AS (DELETE FROM attempts_hourly WHERE time >= %(lower)s AND time < %(upper)s),
      daily AS (DELETE FROM attempts_daily WHERE time >= %(lower)s AND time < %(upper)s),
+     by_destination AS (DELETE FROM attempts_by_destination WHERE time >= %(lower)s AND time < %(upper)s),
+     by_topic AS (DELETE FROM attempts_by_topic WHERE time >= %(lower)s AND time < %(upper)s),
      deltas AS (DELETE FROM attempts_deltas WHERE time >= %(lower)s AND time < %(upper)s)
 DELETE FROM rollup_gaps WHERE month >= %(lower)s::timestamptz AT TIME ZONE 'UTC'
     AND month < %(upper)s::timestamptz AT TIME ZONE 'UTC'
@@ -85,6 +108,7 @@ DELETE FROM rollup_gaps WHERE month >= %(lower)s::timestamptz AT TIME ZONE 'UTC'
 -- name: forget_events
 WITH hourly AS (DELETE FROM events_hourly WHERE time >= %(lower)s AND time < %(upper)s),
      daily AS (DELETE FROM events_daily WHERE time >= %(lower)s AND time < %(upper)s),
+     by_topic AS (DELETE FROM events_by_topic WHERE time >= %(lower)s AND time < %(upper)s),
      deltas AS (DELETE FROM events_deltas WHERE time >= %(lower)s AND time < %(upper)s)
 DELETE FROM event_rollup_gaps WHERE month >= %(lower)s::timestamptz AT TIME ZONE 'UTC'
     AND month < %(upper)s::timestamptz AT TIME ZONE 'UTC'

@@ -40,15 +40,14 @@ GROUP BY event_id, tenant_id, destination_id
 -- Per destination and outcome: the two newest days that the roll-up has it on, and the newest attempt that PostgreSQL has of
 -- those days inside the window.
 WITH rolled AS (
-    SELECT time, tenant_id, destination_id, topic, status, records FROM attempts_daily
+    SELECT time, tenant_id, destination_id, status, records FROM attempts_by_destination
     UNION ALL
-    SELECT time, tenant_id, destination_id, topic, status, records FROM attempts_deltas WHERE daily
+    SELECT time, tenant_id, destination_id, status, records FROM attempts_deltas WHERE daily
 ), known AS (
     SELECT time, tenant_id, destination_id, status FROM rolled
     WHERE time >= %(first)s AND time < %(upper)s
       AND (%(tenants)s::text[] IS NULL OR tenant_id = ANY(%(tenants)s::text[]))
       AND (%(destinations)s::text[] IS NULL OR destination_id = ANY(%(destinations)s::text[]))
-      AND (%(topics)s::text[] IS NULL OR topic = ANY(%(topics)s::text[]))
     GROUP BY 1, 2, 3, 4 HAVING sum(records) > 0
 ), newest AS (
     SELECT tenant_id, destination_id, status, (array_agg(time ORDER BY time DESC))[1:2] AS days
@@ -59,7 +58,6 @@ SELECT n.tenant_id, n.destination_id, n.status, n.days, (
         SELECT a.time FROM attempts a
         WHERE a.tenant_id = n.tenant_id AND a.destination_id = n.destination_id AND a.status = n.status
           AND a.time >= greatest(day.start, %(lower)s) AND a.time < least(day.start + interval '1 day', %(upper)s)
-          AND (%(topics)s::text[] IS NULL OR a.topic = ANY(%(topics)s::text[]))
         ORDER BY a.time DESC LIMIT 1) AS found)
 FROM newest n
 

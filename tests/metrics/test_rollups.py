@@ -34,22 +34,26 @@ WHOLE = (datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC))
 DERIVED = tuple(name for name in MEASURES["attempt"] if not name.startswith("latency"))
 HOURLY = {"measures": DERIVED, "dimensions": ("tenant_id", "status"), "granularity": "6h"}
 DAILY = {"measures": DERIVED, "dimensions": rollups.DAILY.keys, "granularity": "1w"}
-TABLES = ("attempts_hourly", "attempts_daily", "attempts_deltas", "events_hourly", "events_daily", "events_deltas")
+BY_DESTINATION = {"measures": DERIVED, "dimensions": ("tenant_id", "destination_id", "status", "code")}
+BY_TOPIC = {"measures": DERIVED, "dimensions": ("topic", "status", "code"), "granularity": "1d"}
+MONTHLY = {"measures": ("count",), "granularity": "1M"}
+TABLES = (*(r.name for kind in rollups.ROLLUPS.values() for r in kind), "attempts_deltas", "events_deltas")
 EVENTS = (
     {"measures": ("count", "rate"), "dimensions": ("tenant_id",), "granularity": "6h"},
     {"dimensions": ("tenant_id", "topic"), "granularity": "1w", "measures": ("count",)},
+    {"dimensions": ("topic",), "granularity": "1d", "measures": ("count",)},
 )
 
 
 def check(store: LogStore, expected: list[Any] | None = None) -> None:
-    """Both roll-ups give what the scan gives, and what plain Python gives for these records."""
-    for asked in (HOURLY, DAILY, {"measures": ("count",), "granularity": "1M"}):
+    """All roll-ups give what the scan gives, and what plain Python gives for these records."""
+    for asked in (HOURLY, DAILY, BY_DESTINATION, BY_TOPIC, MONTHLY):
         rolled = store.attempt_metrics(*WHOLE, **asked)
         assert (rolled.source, rolled.tiers) == ("roll-up", ())
         scanned = scan(store.tiers, Question.of("attempt", *WHOLE, **asked)).finish(source="scan", seconds=0)
         same(list(rolled), list(scanned))
         if expected is not None:
-            same(list(rolled), measured(expected, *WHOLE, **asked))
+            same(list(rolled), measured(expected, *WHOLE, **asked))  # type: ignore[arg-type]
 
 
 def check_events(store: LogStore, expected: list[Any]) -> None:
@@ -288,6 +292,35 @@ def test_a_question_uses_them_when_they_know_enough(store: LogStore, change: dic
         same(list(found), measured(chosen, start, end, **{"dimensions": (), **asked}))
 
 
+@pytest.mark.parametrize(
+    ("asked", "days", "names"),
+    [
+        ({}, 7, [None, "attempts_hourly", None]),
+        ({}, 60, [None, "attempts_hourly", "attempts_by_topic", "attempts_hourly", None]),
+        (
+            {"dimensions": ("tenant_id",)},
+            60,
+            [None, "attempts_hourly", "attempts_by_destination", "attempts_hourly", None],
+        ),
+        ({"dimensions": ("destination_id", "code")}, 7, [None, "attempts_by_destination", None]),
+        ({"dimensions": ("tenant_id", "topic")}, 60, [None, "attempts_daily", None]),
+        ({"selection": Selection(tenant_ids=("acme",)), "dimensions": ("topic",)}, 60, [None, "attempts_daily", None]),
+        ({"granularity": "6h"}, 60, [None, "attempts_hourly", None]),
+    ],
+)
+def test_days_come_from_the_smallest_roll_up_and_the_ends_from_finer_ones(
+    asked: dict[str, Any], days: int, names: list[str | None]
+) -> None:
+    start = MARCH + timedelta(hours=3, minutes=5)
+    pieces = rollups.serves(Question.of("attempt", start, start + timedelta(days=days), **asked))
+    assert pieces is not None
+    assert [piece.rollup.name if piece.rollup else None for piece in pieces] == names
+    assert [piece.upper for piece in pieces[:-1]] == [piece.lower for piece in pieces[1:]], (
+        "no moment twice, none left out"
+    )
+    assert (pieces[0].lower, pieces[-1].upper) == (start, start + timedelta(days=days))
+
+
 def test_a_month_that_came_as_files_is_a_gap_until_somebody_rebuilds(store: LogStore) -> None:
     given_records = [attempt(f"a{n}", time=MARCH + timedelta(hours=n)) for n in range(30)]
     store.insert_many(attempts=[*given_records, attempt("april", time=APRIL)])
@@ -369,14 +402,16 @@ def test_a_database_from_before_gets_its_roll_ups_with_the_migration(
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute("CREATE DATABASE before_rollups")
     files = postgres._migration_files()
-    monkeypatch.setattr(postgres, "_migration_files", lambda: [f for f in files if f.name[:3] not in ("006", "009")])
+    monkeypatch.setattr(
+        postgres, "_migration_files", lambda: [f for f in files if f.name[:3] not in ("006", "009", "011")]
+    )
     store = open_store(server.dsn("before_rollups"))
     given_records = [attempt(f"a{n}", time=MARCH + timedelta(days=n)) for n in range(45)]
     store.insert_many([event("e"), event("f", time=APRIL)], given_records)
     make_cold(store, "attempts_2026_03", depth="detached")
     monkeypatch.undo()
     with psycopg.connect(server.dsn("before_rollups"), autocommit=True) as connection:
-        assert postgres.migrate(connection) == ["006_rollups", "009_event_rollups"]
+        assert postgres.migrate(connection) == ["006_rollups", "009_event_rollups", "011_days"]
     assert store.attempt_metrics(APRIL, WHOLE[1]).source == "roll-up"
     assert store.attempt_metrics(*WHOLE).source == "scan"
     check_events(store, [event("e"), event("f", time=APRIL)])
