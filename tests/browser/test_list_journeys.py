@@ -21,9 +21,10 @@ pytestmark = pytest.mark.browser
 
 ROWS = 100_000
 _FILL = """
-INSERT INTO attempts (id, event_id, tenant_id, destination_id, topic, status, time, attempt_number, event_time, event_data)
+INSERT INTO attempts (id, event_id, tenant_id, destination_id, topic, status, time, attempt_number, event_time, event_data,
+    event_metadata, eligible_for_retry)
 SELECT 'att_' || n, 'evt_' || n, 'acme', 'd-' || n %% 3, 'order.created', 'success', %(end)s - n * interval '1 second', 1,
-       %(end)s - n * interval '1 second', jsonb_build_object('number', n)
+       %(end)s - n * interval '1 second', jsonb_build_object('number', n), '{}', true
 FROM generate_series(1, %(rows)s) n"""
 
 
