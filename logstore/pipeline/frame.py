@@ -102,8 +102,8 @@ def _hot(store: LogStore, wanted: Wanted, known: Map) -> Iterator[Hot]:
         for lower, upper in _stretches(month.lower, month.upper, month.rows):
             asked = select(*columns).where(*fixed, table.c.time >= literal(lower), table.c.time < literal(upper))
             compiled = asked.compile(dialect=_DIALECT())
-            state = compiled.construct_expanded_state(compiled.params)
-            yield Hot(f"COPY ({state.statement}) TO STDOUT (FORMAT csv)", dict(state.parameters), month.month)
+            filled = compiled.construct_expanded_state(compiled.params)
+            yield Hot(f"COPY ({filled.statement}) TO STDOUT (FORMAT csv)", dict(filled.parameters), month.month)
 
 
 def _overlaps(lower: datetime, upper: datetime, selection: Selection) -> bool:
