@@ -79,14 +79,21 @@ def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         while table.num_rows:
             part = table.slice(0, ROW_GROUP - rows)
             if kept and (rows == ROW_GROUP or size + part.nbytes > ROW_GROUP_BYTES):
-                yield pa.concat_tables(kept).combine_chunks()
-                kept, rows, size = [], 0, 0
+                yield _joined(kept)
+                rows = size = 0
                 continue
             kept.append(part)
             rows, size = rows + part.num_rows, size + part.nbytes
             table = table.slice(part.num_rows)
     if kept:
-        yield pa.concat_tables(kept).combine_chunks()
+        yield _joined(kept)
+
+
+def _joined(parts: list[pa.Table]) -> pa.Table:
+    """One table of several, which are let go: nobody needs the rows twice."""
+    table = pa.concat_tables(parts).combine_chunks()
+    parts.clear()
+    return table
 
 
 def read_rows(archive: Path, listed: Iterable[Segment]) -> Iterator[pa.Table]:

@@ -681,8 +681,9 @@ def test_a_purged_month_with_a_bad_segment_leaves_the_archive_in_its_turn(store:
     assert len(archive.verify(store)) == 1
     maintenance.set_policy(store, Policy(parent="attempts", tier="cold", max_count=1, min_count=1))
     plan = maintenance.plan(store)
-    assert [s.partition for s in plan if s.action == "remove"] == [month(6), month(5)]
-    assert "1 quarantined segment goes with it" in plan.steps[0].reason
+    removed = [step for step in plan if step.action == "remove"]
+    assert [step.partition for step in removed] == [month(6), month(5)]
+    assert ["1 quarantined segment goes with it" in step.reason for step in removed] == [True, False]
     maintenance.apply(store, plan, actor="test", patience=QUICK)
     page = store.list_attempt(order="asc")
     assert list(page) == given[12:] and page.warnings == ()
