@@ -30,14 +30,16 @@ def pairs() -> list[tuple[str, str]]:
     return [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
 
 
-def write(view: View) -> None:
-    """Make this the page's view: one entry in the browser's history, none when nothing changes.
+def write(view: View) -> bool:
+    """Make this the page's view: one entry in the browser's history, none (and False) when nothing changes.
 
     Parameters that only one page knows (workbench/params.py) stay.
     """
     new = grouped([*view.to_query(), *(pair for pair in pairs() if pair[0] not in NAMES)])
-    if new != grouped(pairs()):
-        st.query_params.from_dict(new)
+    if new == grouped(pairs()):
+        return False
+    st.query_params.from_dict(new)
+    return True
 
 
 def drop(name: str) -> None:
@@ -47,11 +49,14 @@ def drop(name: str) -> None:
 
 def change(alter: Callable[[View], View]) -> None:
     """Alter the view as the URL has it at this moment; for callbacks, which run before the page does."""
+    changed = False
     with contextlib.suppress(UnreadableLink):  # the page that runs next says so
-        write(alter(View.from_query(pairs())))
+        changed = write(alter(View.from_query(pairs())))
     context = get_script_run_ctx()
-    if context is not None and context.fragment_ids_this_run:
-        st.rerun()  # a click inside a fragment would redraw that alone, and the view is the whole page's
+    # A click inside a fragment would redraw that alone, and the view is the whole page's. But a fragment that polls may
+    # bring the state of a table that is gone, and a URL that is not yet the new one: that must not draw the old page.
+    if changed and context is not None and context.fragment_ids_this_run:
+        st.rerun()
 
 
 def bound(key: str, value: Any) -> str:

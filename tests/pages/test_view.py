@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import Event, Selection, TimeFilter
-from logstore.workbench import snippets, texts, times
+from logstore.workbench import navigation, snippets, texts, times
 from logstore.workbench.view import UnreadableLink, View
 
 NOW = datetime(2026, 8, 15, 12, 34, 56, 789, tzinfo=UTC)
@@ -55,6 +56,20 @@ def test_a_time_that_no_log_reaches_is_refused_by_name(time: str) -> None:
         with pytest.raises(UnreadableLink) as caught:
             View.from_query([(f"time.{name}", time)])
         assert caught.value.name == f"time.{name}"
+
+
+@pytest.mark.parametrize(("limit", "runs"), [(10, 0), (25, 1)])
+def test_a_fragment_runs_the_whole_page_only_when_the_view_changes(
+    monkeypatch: pytest.MonkeyPatch, limit: int, runs: int
+) -> None:
+    """A poll may call back for a table that is gone, with the URL of before: running the page would draw the old one."""
+    called: list[str] = []
+    url = SimpleNamespace(from_dict=lambda _: called.append("written"))
+    monkeypatch.setattr(navigation, "pairs", lambda: [("limit", "10")])
+    monkeypatch.setattr(navigation, "get_script_run_ctx", lambda: SimpleNamespace(fragment_ids_this_run=["polls"]))
+    monkeypatch.setattr(navigation, "st", SimpleNamespace(query_params=url, rerun=lambda: called.append("run")))
+    navigation.change(lambda view: view.but(limit=limit))
+    assert called == ["written", "run"] * runs
 
 
 def test_narrowing_keeps_the_place_and_another_range_does_not() -> None:
