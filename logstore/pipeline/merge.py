@@ -131,26 +131,6 @@ def _drop_duplicates(connection: psycopg.Connection[Any], name: str) -> None:
     )
 
 
-def note_names(connection: psycopg.Connection[Any], tables: Sequence[Staged]) -> None:
-    """Write the names that occur, before and apart from the merge: no other writer of a new name waits for it."""
-    known = statements("postgres", "store")
-    tenants: set[str] = set()
-    pairs: set[tuple[str, str]] = set()
-    topics: set[str] = set()
-    for table in tables:
-        select = sql.SQL("SELECT tenant_id, destination_id, topic FROM {} GROUP BY 1, 2, 3")
-        for tenant, destination, topic in connection.execute(select.format(sql.Identifier(table.name))):
-            tenants.add(tenant)
-            topics.add(topic)
-            if table.parent == "attempts":
-                pairs.add((tenant, destination))
-    connection.execute(known["note_tenants"], [sorted(tenants)])
-    connection.execute(known["note_topics"], [sorted(topics)])
-    connection.execute(
-        known["note_destinations"], [list(part) for part in zip(*sorted(pairs), strict=True)] or [[], []]
-    )
-
-
 class _Appeared(Exception):
     """Another writer made a month that we were about to attach."""
 

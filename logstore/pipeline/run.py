@@ -132,9 +132,12 @@ def finish(
 
 
 def _note(connection: psycopg.Connection[Any], tables: list[Staged]) -> None:
-    """Write which names and fields occur, before the merge and apart from it. No load fails for want of a field."""
-    merge.note_names(connection, tables)
+    """Write which names and fields occur, before the merge and apart from it: no other writer of a new name waits for it.
+
+    No load fails for want of a field.
+    """
     for table in tables:
+        partitions.note_names(connection, table.parent, table.name)
         try:
             fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
         except Exception:

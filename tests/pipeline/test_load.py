@@ -255,13 +255,13 @@ def test_a_month_that_is_closed_while_the_load_runs_keeps_its_rows_as_letters(
 def test_a_month_that_appears_while_the_load_fills_it_has_both_sets_of_rows(
     store: logstore.LogStore, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = merge.note_names
+    names = partitions.note_names
 
     def insert_first(*arguments: Any) -> None:
         store.insert_many(*_records([event(1, data={"mine": 1}), event(5000), attempt(1, code="418"), attempt(5000)]))
         names(*arguments)
 
-    monkeypatch.setattr(merge, "note_names", insert_first)
+    monkeypatch.setattr(partitions, "note_names", insert_first)
     done = load(store, spark, write(tmp_path / "a.jsonl", [event(1), event(2), attempt(1), attempt(2)]))
     assert (done.inserted, done.updated, done.skipped) == (2, 1, 1)
     assert (count(store, "events"), count(store, "attempts")) == (3, 3)
