@@ -38,6 +38,7 @@ _numbers = itertools.count(1)
 QUICK = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB"}
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where two processes share the tests (`make test`): one gets all of Spark, the other all browsers, then files in turn.
 
