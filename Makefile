@@ -23,7 +23,7 @@ run: setup
 
 test: setup
 	@$(BIN)/python -m tests.prepare
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
 
 lint: setup
 	@$(BIN)/ruff format --check .

@@ -8,11 +8,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 import logstore
 from logstore.embedded import EmbeddedServer
@@ -38,23 +39,26 @@ _numbers = itertools.count(1)
 QUICK = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "256MB"}
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where two processes share the tests (`make test`): one gets all of Spark, the other all browsers, then files in turn.
+class _Share(LoadScopeScheduling):
+    """How two processes share the tests (`make test`): one gets all of Spark, the other all browsers, then files in turn.
 
     What is expensive to start is so started once, and the two that last longest begin first.
     """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    first = {"spark": 0, "browser": 1}
-    items.sort(key=lambda item: first.get(_group(item), 2))
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        if path.startswith(("tests/pipeline/", "tests/metrics/", "tests/filters/test_spark")):
+            return "spark"
+        return "browser" if path.startswith("tests/browser/") else path
 
 
-def _group(item: pytest.Item) -> str:
-    parts = item.path.relative_to(Path(__file__).parent).parts
-    if "spark" in getattr(item, "fixturenames", ()) or parts[0] == "pipeline":
-        return "spark"
-    return "browser" if parts[0] == "browser" else "/".join(parts)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Share:
+    return _Share(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    first = ("pipeline", "browser", "metrics")
+    items.sort(key=lambda item: first.index(item.path.parent.name) if item.path.parent.name in first else len(first))
 
 
 @pytest.fixture(scope="session")
