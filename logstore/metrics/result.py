@@ -90,15 +90,6 @@ class Groups:
         if len(self.found) > ROWS_MOST:
             raise self.question.too_many()
 
-    def take(self, other: Groups) -> None:
-        """Add the groups of another stretch of the same question."""
-        names = self.question.parts
-        for key, parts in other.found.items():
-            there = self.found.get(key)
-            self.found[key] = parts if there is None else {name: there[name] + parts[name] for name in names}
-        self.tiers |= other.tiers
-        self.warnings += other.warnings
-
     def _gather(self, latencies: int) -> None:
         """Whoever set no time limit may gather as many as the memory holds."""
         self.gathered += latencies

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Any, Protocol
 
 import psycopg
@@ -24,12 +25,12 @@ from logstore.metrics.buckets import DAY, HOUR
 from logstore.metrics.measures import LATENCIES
 from logstore.metrics.question import Question
 from logstore.metrics.result import Groups
-from logstore.metrics.scan import grouped, scan
+from logstore.metrics.scan import add, grouped
 from logstore.postgres import Database
 from logstore.records import from_micros, to_micros
 from logstore.segments import Segment
 from logstore.statements import statements
-from logstore.tables import PARENTS
+from logstore.tables import BY_KIND, PARENTS
 from logstore.tiers import Map, Tiers, stretches
 
 _SUMS = ("records", "first_attempts", "retries", "manual_retries", "numbers")
@@ -59,15 +60,6 @@ class Rollup:
     def sums(self) -> tuple[str, ...]:
         return _SUMS if self.parent == "attempts" else _SUMS[:1]
 
-    def source(self) -> FromClause:
-        """The folded rows and the differences that are not folded yet, as one relation."""
-        columns: list[Any] = [column("time", DateTime(timezone=True)), *(column(name, Text) for name in self.keys)]
-        columns += [column(name) for name in self.sums]
-        daily: Any = literal_column("true" if self.width == DAY else "false")
-        folded = select(*columns).select_from(table(self.name))
-        rest = select(*columns).select_from(table(f"{self.parent}_deltas")).where(column("daily") == daily)
-        return union_all(folded, rest).subquery("rolled")
-
     def fits(self, asked: Question) -> bool:
         """Whether it tells apart what a question names, and buckets are made of its own."""
         selection = asked.selection
@@ -83,6 +75,17 @@ class Rollup:
     def aligned(self, lower: int, upper: int) -> tuple[int, int]:
         """The whole buckets inside a stretch, in microseconds."""
         return -(-lower // self.width) * self.width, upper // self.width * self.width
+
+
+@cache  # one object for each, because statements are kept by it
+def relation(rollup: Rollup) -> FromClause:
+    """The folded rows and the differences that are not folded yet, as one relation."""
+    columns: list[Any] = [column("time", DateTime(timezone=True)), *(column(name, Text) for name in rollup.keys)]
+    columns += [column(name) for name in rollup.sums]
+    daily: Any = literal_column("true" if rollup.width == DAY else "false")
+    folded = select(*columns).select_from(table(rollup.name))
+    rest = select(*columns).select_from(table(f"{rollup.parent}_deltas")).where(column("daily") == daily)
+    return union_all(folded, rest).subquery("rolled")
 
 
 HOURLY = Rollup("attempts", "attempts_hourly", ("tenant_id", "status"), HOUR)
@@ -144,36 +147,32 @@ def _cut(lower: int, upper: int, fitting: list[Rollup]) -> list[Piece]:
 
 def read(tiers: Tiers, pieces: list[Piece], asked: Question) -> Groups | None:
     """The groups of a question; None where a month in the range came without its counts."""
-    known = [(piece.rollup, piece) for piece in pieces if piece.rollup]
-    parent = known[0][0].parent
+    rolled = [piece for piece in pieces if piece.rollup]
 
-    def ask(connection: psycopg.Connection[Any], _: Map) -> Groups | None:
-        span = {"start": known[0][1].lower, "end": known[-1][1].upper}
-        gap = statements("postgres", "metrics")[f"has_gap_{parent}"]
+    def ask(connection: psycopg.Connection[Any], known: Map) -> Groups | None:
+        span = {"start": rolled[0].lower, "end": rolled[-1].upper}
+        gap = statements("postgres", "metrics")[f"has_gap_{BY_KIND[asked.kind].name}"]
         if connection.execute(gap, span).fetchone() != (False,):
             return None
         groups = Groups(asked)
-        for rollup, piece in known:
-            inside = asked.over(piece.lower, piece.upper)
-            statement, values = grouped(rollup.source(), inside, [_sum(part) for part in asked.parts])
-            with deadline.limited(connection):
+        with deadline.limited(connection):
+            for piece in pieces:
+                inside = asked.over(piece.lower, piece.upper)
+                if piece.rollup is None:
+                    add(groups, inside, tiers, connection, known)
+                    continue
+                deadline.left()
+                statement, values = grouped(relation(piece.rollup), inside, tuple(map(_sum, asked.parts)))
                 groups.add(connection.execute(statement, values, binary=True).fetchall())
         return groups
 
-    groups = tiers.steadily(ask)
-    if groups is not None:
-        for piece in pieces:
-            if piece.rollup is None:
-                groups.take(scan(tiers, asked.over(piece.lower, piece.upper)))
-    return groups
+    return tiers.steadily(ask)
 
 
-def _sum(part: str) -> Any:
+def _sum(part: str) -> str:
     if part in _OF_STATUS:
-        return literal_column(
-            f"coalesce(sum(rolled.records) FILTER (WHERE rolled.status = '{_OF_STATUS[part]}'), 0)::bigint"
-        )
-    return literal_column(f"sum(rolled.{part})::bigint")  # a sum of bigint is numeric, which costs to fetch
+        return f"coalesce(sum(rolled.records) FILTER (WHERE rolled.status = '{_OF_STATUS[part]}'), 0)::bigint"
+    return f"sum(rolled.{part})::bigint"  # a sum of bigint is numeric, which costs to fetch
 
 
 def fold(store: Store) -> int:

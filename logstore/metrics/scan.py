@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -13,7 +14,7 @@ from logstore.metrics import buckets
 from logstore.metrics.measures import LATENCIES, PARTS
 from logstore.metrics.question import ROWS_MOST, Question
 from logstore.metrics.result import Groups
-from logstore.queries import Interval, predicates, question, render
+from logstore.queries import Interval, Shape, predicates, question, render
 from logstore.segments import Segment
 from logstore.tables import BY_KIND
 from logstore.tiers import Map, Tiers, stretches
@@ -26,46 +27,62 @@ _COLD_LATENCIES = "list(epoch_us(time) - epoch_us(event_time))"
 
 def scan(tiers: Tiers, asked: Question) -> Groups:
     """The groups of a question over both tiers, with a map that was true from before to after."""
-    wanted = Wanted(asked.kind, asked.inside, asked.where)
 
     def read(connection: psycopg.Connection[Any], known: Map) -> Groups:
         groups = Groups(asked)
-        for stretch in stretches(known.states, wanted.parent):
-            if not wanted.meets(stretch.lower, stretch.upper):
-                continue
-            if stretch.months:
-                _add_cold(groups, tiers, wanted, known.listed(wanted.parent, stretch.months))
-            else:
-                groups.tiers.add("hot")
-                statement, values = hot_sql(asked, (stretch.lower, stretch.upper))
-                with deadline.limited(connection):
-                    groups.add(connection.execute(statement, values, binary=True).fetchall())
+        with deadline.limited(connection):
+            add(groups, asked, tiers, connection, known)
         return groups
 
     return tiers.steadily(read)
 
 
+def add(groups: Groups, asked: Question, tiers: Tiers, connection: psycopg.Connection[Any], known: Map) -> None:
+    """Add the groups of a question, or of a stretch of it; whoever calls limits the connection's time."""
+    wanted = Wanted(asked.kind, asked.inside, asked.where)
+    for stretch in stretches(known.states, wanted.parent):
+        if not wanted.meets(stretch.lower, stretch.upper):
+            continue
+        if stretch.months:
+            _add_cold(groups, tiers, wanted, known.listed(wanted.parent, stretch.months))
+        else:
+            deadline.left()
+            groups.tiers.add("hot")
+            statement, values = hot_sql(asked, (stretch.lower, stretch.upper))
+            groups.add(connection.execute(statement, values, binary=True).fetchall())
+
+
 def hot_sql(asked: Question, within: Interval = (None, None)) -> tuple[str, dict[str, Any]]:
     """The groups inside an interval, as PostgreSQL is asked for them."""
-    parts: list[Any] = [literal_column(_HOT_LATENCIES if part == LATENCIES else PARTS[part]) for part in asked.parts]
+    parts = tuple(_HOT_LATENCIES if part == LATENCIES else PARTS[part] for part in asked.parts)
     return grouped(BY_KIND[asked.kind], asked, parts, within)
 
 
 def grouped(
-    source: FromClause, asked: Question, parts: list[Any], within: Interval = (None, None)
+    source: FromClause, asked: Question, parts: tuple[str, ...], within: Interval = (None, None)
 ) -> tuple[str, dict[str, Any]]:
     """A SELECT of bucket, dimensions and parts over anything that has the columns of the question."""
     page: dict[str, Any] = {"position": None, "ascending": True, "limit": 1}
-    shape = question(asked.kind, asked.inside, within=within, where=asked.where, plain=True, **page)
-    start = null() if asked.granularity is None else buckets.to_postgres(source.c.time, asked.granularity)
-    statement: Select[Any] = select(start, *(source.c[name] for name in asked.dimensions), *parts)
-    statement = statement.select_from(source).where(*predicates(source, shape.shape))
+    shaped = question(asked.kind, asked.inside, within=within, where=asked.where, plain=True, **page)
+    text, constants = _text(source, shaped.shape, asked.dimensions, parts, asked.granularity)
+    return text, {**constants, **shaped.values}
+
+
+@lru_cache(maxsize=1000)  # putting a statement together takes longer than many a count
+def _text(
+    source: FromClause,
+    shape: Shape,
+    dimensions: tuple[str, ...],
+    parts: tuple[str, ...],
+    granularity: buckets.Granularity | None,
+) -> tuple[str, dict[str, Any]]:
+    start = null() if granularity is None else buckets.to_postgres(source.c.time, granularity)
+    columns = [start, *(source.c[name] for name in dimensions), *(literal_column(part) for part in parts)]
+    statement: Select[Any] = select(*columns).select_from(source).where(*predicates(source, shape))
     # Grouped by position: PostgreSQL takes the same parameters in two places for two different expressions.
-    first = 1 if asked.granularity is not None else 2
-    places = range(first, 2 + len(asked.dimensions))
-    statement = statement.group_by(*(text(str(place)) for place in places)).limit(literal_column(str(ROWS_MOST + 1)))
-    sql, constants = render(statement)
-    return sql, {**constants, **shape.values}
+    first = 1 if granularity is not None else 2
+    places = range(first, 2 + len(dimensions))
+    return render(statement.group_by(*(text(str(place)) for place in places)).limit(literal_column(str(ROWS_MOST + 1))))
 
 
 def _add_cold(groups: Groups, tiers: Tiers, wanted: Wanted, listed: list[Segment]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -12,7 +13,6 @@ import logstore
 from logstore import loads, maintenance
 from logstore.cursor import Kind
 from logstore.records import Selection
-from logstore.settings import Settings
 from logstore.store import LogStore
 from logstore.workbench import measures
 from logstore.workbench.times import Window
@@ -28,8 +28,7 @@ def store() -> LogStore:
 
 def address() -> str:
     """Which store the settings mean: part of every key, so that two stores never answer for each other."""
-    settings = Settings.read()
-    return f"{ROLE} {settings.dsn or settings.home}"
+    return " ".join([ROLE, *(os.environ.get(name, "") for name in ("LOGSTORE_DSN", "LOGSTORE_HOME"))])
 
 
 @st.cache_resource(show_spinner=False, on_release=LogStore.close)

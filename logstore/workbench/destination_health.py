@@ -62,12 +62,28 @@ def whole(window: Window, width: Granularity) -> Window:
     return Window(from_micros(lower), from_micros(width.after(last)))
 
 
-def ranked(store: LogStore, selection: Selection, window: Window, *, by: str) -> Ranked:
-    """Tenants or destinations by their failures, each with its error rate over time."""
-    rows = measures.ranking(store, selection, window, by=by)
-    keys = by.split(",")
+def everybody(store: LogStore, window: Window) -> dict[str, Ranked]:
+    """All tenants, and all destinations, each by failures."""
+    tenants, destinations = measures.tenants_and_destinations(store, window)
+    return {
+        "tenant_id": _with_trends(store, Selection(), window, tenants, ["tenant_id"]),
+        "tenant_id,destination_id": _with_trends(
+            store, Selection(), window, destinations, ["tenant_id", "destination_id"]
+        ),
+    }
+
+
+def ranked(store: LogStore, selection: Selection, window: Window) -> Ranked:
+    """The destinations of a selection by their failures, each with its error rate over time."""
+    rows = measures.ranking(store, selection, window, by="tenant_id,destination_id")
+    return _with_trends(store, selection, window, rows, ["tenant_id", "destination_id"])
+
+
+def _with_trends(
+    store: LogStore, selection: Selection, window: Window, rows: pandas.DataFrame, keys: list[str]
+) -> Ranked:
     # What roll-ups tell apart: hours by tenant, days by destination. A short range reads its records.
-    rolled = "1h" if by == "tenant_id" else "1d"
+    rolled = "1h" if keys == ["tenant_id"] else "1d"
     width = granularity(window.span, finest=rolled if window.span >= timedelta(days=3) else "1m")
     shown = [tuple(row) for row in rows[keys].head(TRENDS_MOST).itertuples(index=False)]
     if len(rows) > TRENDS_MOST:
@@ -93,8 +109,8 @@ def rates(
         granularity=str(width),
     )
     found: dict[Key, list[float | None]] = {}
-    for row in measured:
-        found.setdefault(tuple(row[key] for key in keys), []).append(row["error_rate"])
+    for _, *key, rate, _ in measured.rows:
+        found.setdefault(tuple(key), []).append(rate)
     return found, measured.warnings
 
 

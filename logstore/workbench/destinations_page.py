@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pandas
@@ -99,33 +101,40 @@ def _trail(frame: Frame) -> None:
 
 def _tenants(frame: Frame, window: Window) -> None:
     st.subheader("Tenants, most failed attempts first", anchor=False)
-    _ranking(frame, Selection(), window, by="tenant_id", key="tenants", follow=_into_tenant)
+    _everybody(window, "tenant_id", partial(_ranking, frame, Selection(), "tenants", _into_tenant))
     st.subheader("Destinations of all tenants, most failed attempts first", anchor=False)
-    _ranking(frame, Selection(), window, by="tenant_id,destination_id", key="destinations", follow=_into_destination)
+    draw = partial(_ranking, frame, Selection(), "destinations", _into_destination)
+    _everybody(window, "tenant_id,destination_id", draw)
+
+
+def _everybody(window: Window, by: str, draw: Callable[[destination_health.Ranked], None]) -> None:
+    """One of the two rankings that are counted together."""
+    store = cached.store()
+    compute = lambda: destination_health.everybody(store, window)  # noqa: E731 - an argument
+    later(("everybody", window), compute, lambda found: draw(found[by]), words="Ranking…")
 
 
 def _tenant(frame: Frame, window: Window) -> None:
-    selection = Selection(tenant_ids=frame.view.selection.tenant_ids)
+    store, selection = cached.store(), Selection(tenant_ids=frame.view.selection.tenant_ids)
     st.subheader("Destinations, most failed attempts first", anchor=False)
-    _ranking(frame, selection, window, by="tenant_id,destination_id", key="of tenant", follow=_into_destination)
+    later(
+        ("ranking", tuple(selection.to_query()), window),
+        lambda: destination_health.ranked(store, selection, window),
+        partial(_ranking, frame, selection, "of tenant", _into_destination),
+        words="Ranking…",
+    )
 
 
-def _ranking(frame: Frame, selection: Selection, window: Window, *, by: str, key: str, follow: Follow) -> None:
-    store = cached.store()
-
-    def draw(found: destination_health.Ranked) -> None:
+def _ranking(frame: Frame, selection: Selection, key: str, follow: Follow, found: destination_health.Ranked) -> None:
+    if key != "destinations":  # the table above has said so
         histogram.unread(found.warnings)
-        if found.rows.empty:
-            _quiet(frame, selection, key)
-            return
-        rows = found.rows.head(destination_health.TRENDS_MOST) if selection == Selection() else found.rows
-        rankings.ranking(frame, rows, key=key, follow=follow, trends=found.trends, width=found.width)
-        if len(rows) < len(found.rows):
-            st.caption(f"The first {len(rows)} of {len(found.rows):,}; choose a tenant to see all of its destinations.")
-
-    asked = ("ranking", by, tuple(selection.to_query()), window)
-    compute = lambda: destination_health.ranked(store, selection, window, by=by)  # noqa: E731 - an argument
-    later(asked, compute, draw, words="Ranking…")
+    if found.rows.empty:
+        _quiet(frame, selection, key)
+        return
+    rows = found.rows.head(destination_health.TRENDS_MOST) if selection == Selection() else found.rows
+    rankings.ranking(frame, rows, key=key, follow=follow, trends=found.trends, width=found.width)
+    if len(rows) < len(found.rows):
+        st.caption(f"The first {len(rows)} of {len(found.rows):,}; choose a tenant to see all of its destinations.")
 
 
 def _into_tenant(row: pandas.Series[Any]) -> None:

@@ -28,12 +28,12 @@ from logstore.workbench.bars import Bars
 from logstore.workbench.outcomes import outcomes
 from logstore.workbench.times import Window
 
-__all__ = ["TooBroad", "count", "extent", "histogram", "look_up", "names", "outcomes", "quick", "ranking", "totals"]
+__all__ = ["TooBroad", "count", "extent", "histogram", "look_up", "names", "outcomes", "quick", "ranking", "summary"]
 
 T = TypeVar("T")
 SECONDS = 5.0
 NAMES_MOST = 2000  # in a menu; longer ones are typed
-READ_MOST = 25_000  # records that are read for a count which roll-ups do not have; for more, somebody must ask
+READ_MOST = 15_000  # records that are read for a count which roll-ups do not have; for more, somebody must ask
 OUTCOMES: dict[Kind, tuple[str, ...]] = {
     "attempt": ("failed", "success"),  # as bars are stacked: what needs attention stands on the ground
     "event": ("published",),  # what became of them takes a look at their attempts: workbench/fates.py
@@ -74,16 +74,6 @@ def measured(store: LogStore, kind: Kind, selection: Selection, window: Window, 
     return metrics.measure(store.tiers, kind, window.lower, window.upper, selection=selection, **asked)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Totals:
-    """How many attempts, failed attempts, and events published; `warnings` name what could not be read."""
-
-    attempts: int
-    failed: int
-    events: int
-    warnings: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Many:
     """So many records that they are not read without being asked."""
@@ -109,15 +99,6 @@ def unless_many(
     return count()
 
 
-def totals(store: LogStore, selection: Selection, window: Window) -> Totals:
-    """How much happened in a window."""
-    tried = measured(store, "attempt", selection, window, measures=("count", "failed_count"))
-    published = measured(store, "event", selection.but(status=None, destination_ids=()), window)
-    attempts, failed = tried.rows[0] if tried.rows else (0, 0)
-    events = published.rows[0][0] if published.rows else 0
-    return Totals(attempts=attempts, failed=failed, events=events, warnings=unread(tried, published))
-
-
 def unread(*found: metrics.Metrics) -> tuple[str, ...]:
     """What several counts lack, each once."""
     return tuple(dict.fromkeys(warning for part in found for warning in part.warnings))
@@ -130,24 +111,67 @@ def ranking(store: LogStore, selection: Selection, window: Window, *, by: str) -
     last time is in a file that cannot be read; `attrs` carry warnings.
     """
     names = tuple(by.split(","))
-    ranked: dict[tuple[str, ...], _Rank] = {}
+    ranks, warnings = _ranks(store, selection, window, names)
+    return _ranked(ranks, names, warnings)
+
+
+def tenants_and_destinations(store: LogStore, window: Window) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Both rankings of everybody; a tenant is the sum of its destinations, so they are read once."""
+    ranks, warnings = _ranks(store, Selection(), window, ("tenant_id", "destination_id"))
+    tenants: dict[tuple[str, ...], _Rank] = {}
+    for (tenant, *_), rank in ranks.items():
+        tenants.setdefault((tenant,), _Rank()).join(rank)
+    return _ranked(tenants, ("tenant_id",), warnings), _ranked(ranks, ("tenant_id", "destination_id"), warnings)
+
+
+def _ranks(
+    store: LogStore, selection: Selection, window: Window, names: tuple[str, ...]
+) -> tuple[dict[tuple[str, ...], _Rank], tuple[str, ...]]:
+    ranks: dict[tuple[str, ...], _Rank] = {}
     found = measured(store, "attempt", selection, window, dimensions=(*names, "status", "code"))
     warnings = list(found.warnings)
-    for row in found:
-        rank = ranked.setdefault(tuple(row[name] for name in names), _Rank())
-        rank.add(row["status"], row["code"] or "no code", row["count"])
+    for *key, status, code, tries in found.rows:
+        ranks.setdefault(tuple(key), _Rank()).add(status, code or "no code", tries)
     if "tenant_id" in names and selection == selection.but(topics=(), event_ids=(), where=None):
         newest, holes = lasts.seen(store, selection, window)
         warnings += holes
         for seen in newest:
-            rank_of = ranked.get(tuple(getattr(seen, name) for name in names))
-            if rank_of is not None:
-                rank_of.saw(seen)
-    rows = [(*key, *rank.row()) for key, rank in ranked.items()]
+            rank = ranks.get(tuple(getattr(seen, name) for name in names))
+            if rank is not None:
+                rank.saw(seen)
+    return ranks, tuple(dict.fromkeys(warnings))
+
+
+def _ranked(ranks: dict[tuple[str, ...], _Rank], names: tuple[str, ...], warnings: tuple[str, ...]) -> pandas.DataFrame:
+    rows = [(*key, *rank.row()) for key, rank in ranks.items()]
     order = sorted(rows, key=lambda row: (-row[len(names) + 1], -row[len(names)], row[: len(names)]))
     frame = pandas.DataFrame(order, columns=[*names, *_RANKED])
-    frame.attrs["warnings"] = tuple(dict.fromkeys(warnings))
+    frame.attrs["warnings"] = warnings
     return frame
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """How much happened, and how each destination did; `warnings` name what could not be read."""
+
+    events: int
+    attempts: int
+    failed: int
+    destinations: pandas.DataFrame
+    warnings: tuple[str, ...]
+
+
+def summary(store: LogStore, selection: Selection, window: Window) -> Summary:
+    """Events that were published in a window, and attempts of the same time."""
+    ranked = ranking(store, selection, window, by="tenant_id,destination_id")
+    published = measured(store, "event", selection.but(status=None, destination_ids=()), window)
+    return Summary(
+        events=published.rows[0][0] if published.rows else 0,
+        attempts=int(ranked["attempts"].sum()),
+        failed=int(ranked["failed"].sum()),
+        destinations=ranked,
+        warnings=tuple(dict.fromkeys((*ranked.attrs["warnings"], *published.warnings))),
+    )
 
 
 _RANKED = ("attempts", "failed", "rate", "codes", "last_success", "last_failure", "unread")
@@ -160,12 +184,22 @@ class _Rank:
     tries: dict[str, int] = field(default_factory=lambda: {"success": 0, "failed": 0})
     last: dict[str, datetime] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
-    codes: list[tuple[int, str]] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)  # of failures
 
     def add(self, status: str, code: str, tries: int) -> None:
         self.tries[status] += tries
         if status == "failed":
-            self.codes.append((tries, code))
+            self.codes[code] = self.codes.get(code, 0) + tries
+
+    def join(self, other: _Rank) -> None:
+        """Add what is known of a part."""
+        for status in self.tries:
+            self.tries[status] += other.tries[status]
+        for code, tries in other.codes.items():
+            self.codes[code] = self.codes.get(code, 0) + tries
+        for status, time in other.last.items():
+            self.last[status] = max(time, self.last.get(status, time))
+        self.unread |= other.unread
 
     def saw(self, seen: lasts.Seen) -> None:
         if seen.time is None:
@@ -175,12 +209,16 @@ class _Rank:
 
     def row(self) -> tuple[Any, ...]:
         attempts, failed = sum(self.tries.values()), self.tries["failed"]
-        codes = ", ".join(f"{code} × {tries}" for tries, code in sorted(self.codes, reverse=True))
+        codes = ", ".join(f"{code} × {tries}" for code, tries in sorted(self.codes.items(), key=_most))
         rate = failed / attempts if attempts else 0.0
         # What was counted, and has no time, has one that nobody can read.
         unread = self.unread | {status for status, tries in self.tries.items() if tries and status not in self.last}
         last = (None if status in unread else self.last.get(status) for status in ("success", "failed"))
         return attempts, failed, rate, codes, *last, frozenset(unread)
+
+
+def _most(pair: tuple[str, int]) -> tuple[int, str]:
+    return -pair[1], pair[0]
 
 
 def names(store: LogStore, what: str, **values: Any) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas
@@ -11,7 +10,6 @@ import streamlit as st
 
 from logstore import deadline
 from logstore.records import Selection
-from logstore.store import LogStore
 from logstore.workbench import (
     breakdowns,
     cached,
@@ -29,20 +27,12 @@ from logstore.workbench import frame as frames
 from logstore.workbench.destinations_page import window_of
 from logstore.workbench.frame import Frame
 from logstore.workbench.later import later
-from logstore.workbench.measures import Many, Totals
+from logstore.workbench.measures import Many, Summary
 from logstore.workbench.times import Window
 from logstore.workbench.view import grouped
 
 _SHOWN = 8
 _SECONDS = 3.0  # that the newest failures may take
-
-
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """How much happened, and how each destination did."""
-
-    totals: Totals
-    ranked: pandas.DataFrame
 
 
 def page(frame: Frame) -> None:
@@ -73,16 +63,12 @@ def page(frame: Frame) -> None:
 
 
 def _summary(
-    window: Window, draw: Callable[[_Summary], None], *, words: str, meanwhile: Callable[[], None] | None = None
+    window: Window, draw: Callable[[Summary], None], *, words: str, meanwhile: Callable[[], None] | None = None
 ) -> None:
     """Counted beside the page, once for all that is drawn of it."""
     store = cached.store()
-    later(("summary", window), lambda: _count(store, window), draw, words=words, meanwhile=meanwhile)
-
-
-def _count(store: LogStore, window: Window) -> _Summary:
-    ranked = measures.ranking(store, Selection(), window, by="tenant_id,destination_id")
-    return _Summary(measures.totals(store, Selection(), window), ranked)
+    count = lambda: measures.summary(store, Selection(), window)  # noqa: E731 - an argument
+    later(("summary", window), count, draw, words=words, meanwhile=meanwhile)
 
 
 def _numbers(frame: Frame, window: Window) -> None:
@@ -93,17 +79,16 @@ def _numbers(frame: Frame, window: Window) -> None:
             _look_up(frame, window)
 
 
-def _counts(found: _Summary) -> None:
-    tried, failed = found.totals.attempts, found.totals.failed
+def _counts(found: Summary) -> None:
+    tried, failed = found.attempts, found.failed
     succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
     _three(
-        f"{found.totals.events:,}",
+        f"{found.events:,}",
         f"{tried:,}",
         succeeded,
-        to=f"to {len(found.ranked):,} destinations of {found.ranked['tenant_id'].nunique():,} tenants",
+        to=f"to {len(found.destinations):,} destinations of {found.destinations['tenant_id'].nunique():,} tenants",
         of=f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed",
     )
-    histogram.unread(found.totals.warnings)
 
 
 def _three(events: str, attempts: str, succeeded: str, *, to: str | None = None, of: str | None = None) -> None:
@@ -154,14 +139,14 @@ def _number(label: str, number: str, help_: str | None) -> None:
 def _failing(frame: Frame, window: Window, inside: Selection) -> None:
     st.subheader("Failing destinations", anchor=False)
 
-    def draw(found: _Summary) -> None:
-        histogram.unread(found.ranked.attrs["warnings"])
-        if not found.totals.attempts:
+    def draw(found: Summary) -> None:
+        histogram.unread(found.warnings)
+        if not found.attempts:
             empty.nothing(frame, "attempt", inside)
             return
-        failing = found.ranked[found.ranked["failed"] > 0]
+        failing = found.destinations[found.destinations["failed"] > 0]
         if failing.empty:
-            st.success(f"None of the {found.totals.attempts:,} attempts in this range failed.", icon="✅")
+            st.success(f"None of the {found.attempts:,} attempts in this range failed.", icon="✅")
             return
         worst = failing.head(_SHOWN).reset_index(drop=True)
         rankings.ranking(

@@ -146,10 +146,11 @@ def test_rankings_and_totals_equal_a_plain_count(
 ) -> None:
     inside = _chosen("attempt", RECORDS[1], selection, window)
     failed = [a for a in inside if a.status == "failed"]
+    found = measures.summary(filled, selection, window)
     published = len(_chosen("event", RECORDS[0], selection, window))
-    expected = measures.Totals(attempts=len(inside), failed=len(failed), events=published)
-    assert measures.totals(filled, selection, window) == expected
-    ranked = measures.ranking(filled, selection, window, by="tenant_id,destination_id")
+    assert (found.events, found.attempts, found.failed) == (published, len(inside), len(failed))
+    assert not found.warnings
+    ranked = found.destinations
     tries = Counter((a.tenant_id, a.destination_id) for a in inside)
     assert {(r.tenant_id, r.destination_id): r.attempts for r in ranked.itertuples()} == tries
     newest: dict[Any, datetime] = {}
@@ -158,6 +159,10 @@ def test_rankings_and_totals_equal_a_plain_count(
     seen, unread = lasts.seen(filled, selection, window)
     assert {(s.tenant_id, s.destination_id, s.status): s.time for s in seen} == newest
     assert not unread and not any(ranked["unread"])
+    if selection == Selection():
+        tenants, destinations = measures.tenants_and_destinations(filled, window)
+        assert destinations.equals(ranked)
+        assert tenants.equals(measures.ranking(filled, selection, window, by="tenant_id"))
     topics = measures.ranking(filled, selection, window, by="topic")
     assert dict(zip(topics["topic"], topics["failed"], strict=True)) == {
         topic: sum(a.topic == topic for a in failed) for topic in {a.topic for a in inside}
@@ -293,11 +298,12 @@ def test_a_last_answer_in_a_lost_file_is_unknown_and_not_never(with_a_hole: logs
 def test_totals_and_codes_say_what_they_lack(with_a_hole: logstore.LogStore) -> None:
     """At the edges of a range the records are read, and some of them cannot be."""
     window = Window(START + timedelta(hours=20, minutes=30), START + timedelta(hours=50))
-    assert "cannot be read" in measures.totals(with_a_hole, Selection(), window).warnings[0]
+    assert "cannot be read" in measures.summary(with_a_hole, Selection(), window).warnings[0]
     of = Selection(tenant_ids=("acme",), destination_ids=("d0",))
     assert destination_health.health(with_a_hole, of, window).warnings
     assert destination_health.codes(with_a_hole, of, window).attrs["warnings"]
-    assert destination_health.ranked(with_a_hole, Selection(), window, by="tenant_id").warnings
+    assert destination_health.everybody(with_a_hole, window)["tenant_id"].warnings
+    assert destination_health.ranked(with_a_hole, Selection(tenant_ids=("acme",)), window).warnings
 
 
 def test_a_month_without_counts_leaves_the_last_answers_unknown(with_a_hole: logstore.LogStore) -> None:
