@@ -110,19 +110,23 @@ def observe(records: Iterable[Event | Attempt]) -> dict[tuple[str, str, tuple[st
             else (("response_data", record.response_data),)  # the event inside was looked at as an event
         )
         for column, payload in payloads:
-            for path, value in islice(_walk(payload, ()), _PATHS):
+            for path, value in islice(_walk(payload), _PATHS):
                 seen.setdefault((record.topic, column, path), _Seen()).add(value, record.time)
     return seen
 
 
-def _walk(payload: Any, path: tuple[str, ...], size: int = 0) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if not isinstance(payload, dict) or len(path) >= _DEPTH:
-        return
-    for key, value in payload.items():
-        longer = size + len(key.encode(errors="replace"))
-        if longer <= _PATH_BYTES:
-            yield (*path, key), value
-            yield from _walk(value, (*path, key), longer)
+def _walk(payload: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The fields of a payload, the outer ones first: what is left out of a large one is deep inside."""
+    level: list[tuple[tuple[str, ...], int, Any]] = [((), 0, payload)]
+    for _ in range(_DEPTH):
+        inner = []
+        for path, size, value in level:
+            for key, item in value.items() if isinstance(value, dict) else ():
+                longer = size + len(key.encode(errors="replace"))
+                if longer <= _PATH_BYTES:
+                    yield (*path, key), item
+                    inner.append(((*path, key), longer, item))
+        level = inner
 
 
 def note(connection: psycopg.Connection[Any], events: Sequence[Event], attempts: Sequence[Attempt]) -> None:

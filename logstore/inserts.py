@@ -22,6 +22,7 @@ from logstore.statements import statements
 RecordT = TypeVar("RecordT", Event, Attempt)
 _JSON_COLUMNS = ("data", "metadata", "response_data", "event_data", "event_metadata")
 _CONFLICT_COLUMNS = ("time", "id", "status", "code", "response_data")
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps would make one for each payload
 _PATIENCE = 4  # times the five seconds after which a lock is given up
 
 
@@ -142,30 +143,28 @@ def _dump(value: Json, record: Event | Attempt, name: str) -> str | None:
     if value is None and name == "response_data":
         return None
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = _encode(value)
         text.encode()
+        _check_keys(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRecord(f"{name} of {record.id!r} is not JSON: {error}") from error
     if "\\u0000" in text and _has_nul(value):
         raise InvalidRecord(f"{name} of {record.id!r} holds a NUL character, which PostgreSQL cannot store")
-    if (key := _odd_key(value)) is not None:
-        raise InvalidRecord(f"{name} of {record.id!r} has the key {key[0]!r}, which is no text: JSON has no other keys")
     return text
 
 
-def _odd_key(value: Json) -> tuple[object] | None:
-    """A key that is no text; json.dumps would make a text of some, and the record that comes back would be another."""
+def _check_keys(value: Json) -> None:
+    """Refuse keys that are no text: the encoder makes texts of some, and the record that comes back would be another."""
     if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                return (key,)
-            if isinstance(item, (dict, list, tuple)) and (odd := _odd_key(item)) is not None:
-                return odd
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            if isinstance(item, (dict, list, tuple)) and (odd := _odd_key(item)) is not None:
-                return odd
-    return None
+        try:
+            "".join(value)  # looks at all keys at once
+        except TypeError:
+            odd = next(key for key in value if not isinstance(key, str))
+            raise TypeError(f"the key {odd!r} is no text") from None
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        kind = type(item)
+        if kind is not str and kind is not int and isinstance(item, (dict, list, tuple)):
+            _check_keys(item)
 
 
 def _has_nul(value: Json) -> bool:

@@ -95,14 +95,15 @@ def test_a_hostile_payload_does_not_flood_the_catalog(store: LogStore) -> None:
 
 def test_paths_are_bounded_per_payload_and_per_topic(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = {f"k{n}": {f"i{m}": 1 for m in range(200)} for n in range(200)}
-    store.insert_many([event(data=wide)])
+    store.insert_many([event(data={"deep": {"deeper": wide}, **{f"top{n}": n for n in range(100)}})])
     assert len(known(store)) == 200
+    assert "data.top99" in known(store), "the outer ones first"
     monkeypatch.setattr(fields, "_TOPIC_PATHS", 250)
     for batch in range(5):
-        store.insert_many([event(f"e{batch}", data={"k0": {"i0": 1}, **{f"new{batch}_{n}": 1 for n in range(30)}})])
+        store.insert_many([event(f"e{batch}", data={"top0": 1, **{f"new{batch}_{n}": 1 for n in range(30)}})])
     found = known(store)
     assert len(found) == 250
-    assert found["data.k0.i0"].rows == 6, "what is known is still counted"
+    assert found["data.top0"].rows == 6, "what is known is still counted"
     store.insert_many([event("other", topic="other.topic", data={"fits": 1})])
     assert known(store, "other.topic").keys() == {"data.fits"}
 

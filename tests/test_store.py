@@ -317,7 +317,7 @@ def test_two_databases_do_not_see_each_other(open_store: Any, server: EmbeddedSe
 
 @pytest.mark.parametrize("data", [{1: 2}, {"a": [{"b": {None: 1}}]}, {"a": ({True: 1},)}], ids=str)
 def test_a_key_that_is_no_text_is_refused_before_anything_is_written(store: LogStore, data: Any) -> None:
-    with pytest.raises(InvalidRecord, match="which is no text"):
+    with pytest.raises(InvalidRecord, match="is no text"):
         store.insert_many([event(data=data), event("evt_2")])
     assert store.list_event().data == ()
 
