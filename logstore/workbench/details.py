@@ -83,7 +83,13 @@ def tree(value: Any, *, name: str) -> None:
     if not whole:
         data = texts.dump(value).encode()
         st.caption(f"This is a part of it; the whole has {texts.size(len(data))}.")
-        st.download_button("Download the whole", data, file_name=f"{file_name(name)}.json", mime="application/json")
+        download("Download the whole", data, name)
+
+
+def download(label: str, data: bytes, name: str) -> None:
+    """JSON as a file. Taking it changes nothing on the page, so the page does not run again."""
+    file = f"{file_name(name)}.json"
+    st.download_button(label, data, file_name=file, mime="application/json", on_click="ignore")
 
 
 def file_name(name: str) -> str:

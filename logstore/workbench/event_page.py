@@ -185,9 +185,7 @@ def _copies(event: Event, attempts: list[Attempt]) -> None:
             st.code(text, language="json", height=260)
         else:
             st.caption(f"The whole has {texts.size(len(text.encode()))}: too much to show here.")
-        st.download_button(
-            "Download as JSON", text.encode(), file_name=f"{details.file_name(event.id)}.json", mime="application/json"
-        )
+        details.download("Download as JSON", text.encode(), event.id)
     with as_curl:
         _curl(event)
     as_sql.code(snippets.as_sql(event), language="sql")
@@ -201,9 +199,10 @@ def _curl(event: Event) -> None:
         st.caption("An address begins with https:// or http://.")
         return
     body = texts.dump(event.data, indent=None)
-    file = f"{details.file_name(event.id)}-payload.json"
+    name = f"{event.id[:60]}-payload"
+    file = f"{details.file_name(name)}.json"
     inline = len(body.encode()) <= snippets.ARGUMENT_MOST
     st.code(snippets.as_curl(event, address, None if inline else file), language="bash", wrap_lines=True)
     if not inline:
         st.caption(f"The payload has {texts.size(len(body.encode()))}, too much for a command line: save it beside.")
-        st.download_button("Download the payload", body.encode(), file_name=file, mime="application/json")
+        details.download("Download the payload", body.encode(), name)

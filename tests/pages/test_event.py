@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
 
 import logstore
-from logstore import Attempt, Event
+from logstore import Attempt, Event, Selection
 from tests.pages.conftest import Show, param, rows, run, said
 
 
@@ -156,3 +159,21 @@ def test_links_to_the_list_keep_range_and_zone(show: Show) -> None:
     for app in (show("Event", zone="browser", range="30d"), show("Event", id="nobody", zone="browser", range="30d")):
         (link,) = [link.proto for link in app.main.get("page_link")]
         assert link.query_string == "range=30d&zone=browser"
+
+
+def test_attempts_are_looked_for_from_the_newest_back_to_the_event(
+    show: Show, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Selection, dict[str, Any]]] = []
+    original = logstore.LogStore.list_attempt
+
+    def noted(self: logstore.LogStore, selection: Selection, **more: Any) -> Any:
+        asked.append((selection, more))
+        return original(self, selection, **more)
+
+    monkeypatch.setattr(logstore.LogStore, "list_attempt", noted)
+    show("Event", id="evt_001")
+    ((selection, more),) = asked
+    published = now - timedelta(hours=2, minutes=10)
+    assert selection.time.gte == published - timedelta(hours=1), "no older segment is read, but clocks may differ"
+    assert more.get("order", "desc") == "desc"

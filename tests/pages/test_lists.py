@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import logstore
 from logstore import Attempt, Event
 from logstore.cursor import Position, encode
+from logstore.errors import TooBroad
 from logstore.records import rfc3339
 from logstore.settings import ROOT
 from logstore.workbench import empty, listing
@@ -338,3 +339,20 @@ def test_a_destination_of_two_tenants_asks_whose_is_meant(workbench: Callable[[s
     assert "More than one tenant" in said(app)
     press(app, "initech")
     assert (param(app, "tenant_ids"), param(app, "zone")) == (["initech"], ["browser"])
+
+
+def test_rows_are_shown_also_when_a_look_beside_them_takes_too_long(
+    show: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = logstore.LogStore.list_event
+
+    def impatient(self: logstore.LogStore, *given: Any, **more: Any) -> Any:
+        if more["limit"] == 1:
+            raise TooBroad("too broad to answer")
+        return original(self, *given, **more)
+
+    app = show("Events", limit="25")
+    monkeypatch.setattr(logstore.LogStore, "list_event", impatient)
+    press(app, "Older")
+    assert len(rows(app)) == 25
+    assert can_press(app, "Newer"), "nobody knows, so it can be tried"
