@@ -235,15 +235,29 @@ def _packaged_bin_dir() -> Path:
 
 
 def _system_user() -> pwd.struct_passwd:
+    """The user that the server runs as, made when it is missing.
+
+    One process at a time: of two that call useradd at once, one was seen to lose its user to the other's.
+    """
+    folder = os.open("/etc", os.O_RDONLY)
     try:
-        return pwd.getpwnam(_SYSTEM_USER)
-    except KeyError:
-        subprocess.run(
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(_SYSTEM_USER)
+        made = subprocess.run(
             ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _SYSTEM_USER],
-            check=True,
             capture_output=True,
+            text=True,
+            check=False,
         )
+        if made.returncode:
+            raise ServerError(
+                f"PostgreSQL refuses to run as root, and no user {_SYSTEM_USER} can be made for it: {made.stderr.strip()}. "
+                "Run as another user, or set LOGSTORE_DSN to a server"
+            )
         return pwd.getpwnam(_SYSTEM_USER)
+    finally:
+        os.close(folder)
 
 
 def _let_pass(folder: Path) -> None:

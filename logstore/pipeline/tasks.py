@@ -6,6 +6,7 @@ frame would make the JVM plan and compile for seconds before the first task runs
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
@@ -17,7 +18,7 @@ from logstore.pipeline.read import Split
 from logstore.pipeline.write import Job, Stage
 
 _POLL_SECONDS = 0.25
-_TASKS_MOST = 512
+_TASKS_A_CORE = 4
 
 
 def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress) -> None:
@@ -27,9 +28,8 @@ def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress
     failed: list[BaseException] = []
     errors: list[str] = []
     context = spark.sparkContext
-    # Small files share tasks, because a task costs connections; large splits do not, so that none waits for another.
-    large = sum(split.bytes for split in splits) // max(job.limits.split_bytes // 2, 1)
-    parallel = min(len(splits), max(2 * context.defaultParallelism, large), _TASKS_MOST)
+    # A task costs two connections and a DuckDB; a few for each core, so that none waits long for the last.
+    parallel = min(len(splits), _TASKS_A_CORE * context.defaultParallelism)
     work_of_all = context.parallelize(range(len(splits)), parallel).mapPartitions(_task(job, splits))
 
     def work() -> None:
@@ -59,6 +59,8 @@ def _task(job: Job, splits: list[Split]) -> Callable[[Iterable[int]], Iterator[s
     """Stages its splits; for each the sentence in which it failed for good, or None."""
 
     def run(numbers: Iterable[int]) -> Iterator[str | None]:
+        # Spark collects garbage after every task; without this it looks at each object of every module again.
+        gc.freeze()
         stage = Stage(job)
         try:
             for number in numbers:
