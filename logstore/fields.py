@@ -135,9 +135,9 @@ def note(connection: psycopg.Connection[Any], events: Sequence[Event], attempts:
 
 
 def note_table(connection: psycopg.Connection[Any], name: str, kind: Kind, rows: int) -> None:
-    """Look at a sample of a table that a load has staged."""
+    """Look at a sample of a table that a load has staged: whole pages, because for single rows all would be read."""
     share = min(100.0, 100.0 * LOAD_SAMPLE / max(rows, 1))
-    select = sql.SQL("SELECT {} FROM {} TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(
+    select = sql.SQL("SELECT {} FROM {} TABLESAMPLE SYSTEM ({}) REPEATABLE (1)").format(
         sql.SQL(", ").join(map(sql.Identifier, RECORDS[kind].columns)), sql.Identifier(name), share
     )
     _write(connection, RECORDS[kind]._rows(connection.execute(select).fetchall()))

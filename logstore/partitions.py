@@ -291,15 +291,20 @@ def sealed_rows(connection: psycopg.Connection[Any], parent: str, month: date) -
 
 
 def note_names(connection: psycopg.Connection[Any], parent: str, table: str) -> None:
-    """Write down the names that a table holds before it is attached as a whole, which fires no trigger."""
+    """Write down the names that a table holds before it is attached as a whole, which fires no trigger.
+
+    Its roll-up (metrics.count_table) does as well: there only the rows of days have a topic, and those have all names.
+    """
     known = statements("postgres", "store")
-    select = sql.SQL("SELECT DISTINCT tenant_id, destination_id, topic FROM {}").format(sql.Identifier(table))
-    found = connection.execute(select).fetchall()
-    connection.execute(known["note_tenants"], [sorted({tenant for tenant, _, _ in found})])
+    names = ("tenant_id", "topic", "destination_id") if parent == "attempts" else ("tenant_id", "topic")
+    select = sql.SQL("SELECT DISTINCT {} FROM {} WHERE topic IS NOT NULL")
+    columns = sql.SQL(", ").join(map(sql.Identifier, names))
+    found = connection.execute(select.format(columns, sql.Identifier(table))).fetchall()
+    connection.execute(known["note_tenants"], [sorted({row[0] for row in found})])
     if parent == "attempts":
-        pairs = sorted({(tenant, destination) for tenant, destination, _ in found})
+        pairs = sorted({(row[0], row[2]) for row in found})
         connection.execute(known["note_destinations"], [[one[0] for one in pairs], [one[1] for one in pairs]])
-    connection.execute(known["note_topics"], [sorted({topic for _, _, topic in found})])
+    connection.execute(known["note_topics"], [sorted({row[1] for row in found})])
 
 
 def table_exists(connection: psycopg.Connection[Any], name: str) -> bool:

@@ -20,11 +20,23 @@ from logstore.metrics import rollups
 from logstore.metrics.buckets import Granularity
 from logstore.metrics.question import Question
 from logstore.metrics.result import Groups, Metrics
-from logstore.metrics.rollups import add_table, doubt, fold, forget, rebuild
+from logstore.metrics.rollups import add_counts, count_table, doubt, fold, forget, rebuild
 from logstore.metrics.scan import scan
 from logstore.tiers import Tiers
 
-__all__ = ["Granularity", "Groups", "Metrics", "Question", "add_table", "doubt", "fold", "forget", "measure", "rebuild"]
+__all__ = [
+    "Granularity",
+    "Groups",
+    "Metrics",
+    "Question",
+    "add_counts",
+    "count_table",
+    "doubt",
+    "fold",
+    "forget",
+    "measure",
+    "rebuild",
+]
 
 
 def measure(tiers: Tiers, kind: Kind, start: datetime, end: datetime, **asked: Any) -> Metrics:

@@ -187,9 +187,21 @@ def _fold(connection: psycopg.Connection[Any]) -> int:
     return int(row[0])
 
 
-def add_table(connection: psycopg.Connection[Any], parent: str, name: str) -> None:
-    """Count the records of a table that becomes a month as a whole: attaching fires no trigger."""
-    _add_rows(connection, parent, name, *_ALWAYS)
+def count_table(connection: psycopg.Connection[Any], parent: str, name: str, counts: str) -> None:
+    """Count the records of a table that will become a month as a whole, which fires no trigger, into a new table."""
+    made = sql.SQL("CREATE TABLE {} AS ").format(sql.Identifier(counts))
+    connection.execute(made + _differences(parent, name), {"lower": _ALWAYS[0], "upper": _ALWAYS[1]})
+
+
+def add_counts(connection: psycopg.Connection[Any], parent: str, counts: str) -> int:
+    """Add what was counted to the roll-ups; how many records it is."""
+    given = sql.Identifier(counts)
+    row = connection.execute(
+        sql.SQL("SELECT coalesce(sum(records), 0)::bigint FROM {} WHERE NOT daily").format(given)
+    ).fetchone()
+    assert row is not None
+    connection.execute(sql.SQL("INSERT INTO {} SELECT * FROM {}").format(sql.Identifier(f"{parent}_deltas"), given))
+    return int(row[0])
 
 
 def forget(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
@@ -220,8 +232,12 @@ def rebuild(store: Store) -> list[str]:
 
 
 def _add_rows(connection: psycopg.Connection[Any], parent: str, name: str, lower: datetime, upper: datetime) -> None:
-    add = sql.SQL(statements("postgres", "metrics")[f"add_{parent}"]).format(table=sql.Identifier(name))
-    connection.execute(add, {"lower": lower, "upper": upper})
+    into = sql.SQL("INSERT INTO {} ").format(sql.Identifier(f"{parent}_deltas"))
+    connection.execute(into + _differences(parent, name), {"lower": lower, "upper": upper})
+
+
+def _differences(parent: str, name: str) -> sql.Composed:
+    return sql.SQL(statements("postgres", "metrics")[f"differences_{parent}"]).format(table=sql.Identifier(name))
 
 
 def _add_segment(connection: psycopg.Connection[Any], tiers: Tiers, segment: Segment) -> list[str]:

@@ -1,16 +1,13 @@
-"""The driver's half of a load: staged rows checked, indexed, and made part of the log in one transaction.
+"""The driver's half of a load: staged rows checked, and made part of the log in one transaction.
 
-A month that does not exist yet is not copied: its staging table gets the parent's indexes and is attached. A month that
+A month that does not exist yet is not copied: its staging table, which prepare.py has indexed, is attached. A month that
 exists takes the rows by INSERT … ON CONFLICT. Both give the same rows. Until the one transaction commits, nobody sees any
 of it; with it the load is done, its letters are kept and its staging is gone.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -21,10 +18,9 @@ from psycopg import sql
 from logstore import partitions
 from logstore.errors import LoadError
 from logstore.faults import fault
-from logstore.pipeline.place import Merged, attach, columns_of, count, insert, refuse, shorten_names, update
+from logstore.pipeline.place import Merged, attach, insert, refuse, shorten_names, take_counts, update
 from logstore.postgres import Database
 from logstore.statements import statements
-from logstore.tables import JSON_COLUMNS
 
 _RETRIES = 5
 # The month was closed, another writer and we waited for each other, a month was detached: look again and decide anew.
@@ -40,6 +36,11 @@ class Staged:
     month: date
     rows: int
 
+    @property
+    def counts(self) -> str:
+        """The table of its roll-up, until it is attached."""
+        return f"{self.name}_counts"
+
 
 def staged(connection: psycopg.Connection[Any], load: int) -> list[Staged]:
     """The staging tables, once what they hold equals what the tasks counted."""
@@ -47,7 +48,7 @@ def staged(connection: psycopg.Connection[Any], load: int) -> list[Staged]:
     tables = connection.execute(mine["staging_tables"], {"load": load}).fetchall()
     found: list[Staged] = []
     held: dict[int, tuple[int, int]] = {}
-    for name, _, parent, month in tables:
+    for name, _, parent, month, _ in tables:
         count = sql.SQL("SELECT file, count(*), sum(position) FROM {} GROUP BY file").format(sql.Identifier(name))
         rows = connection.execute(count).fetchall()
         for file, number, positions in rows:
@@ -61,74 +62,6 @@ def staged(connection: psycopg.Connection[Any], load: int) -> list[Staged]:
     if held or letters:
         raise LoadError("rows are staged that no task counted; nothing was loaded")
     return found
-
-
-def index(database: Database, tables: Sequence[Staged]) -> None:
-    """Give the months that do not exist yet their indexes; several at a time, because each takes one core."""
-    with database.connection(autocommit=True) as connection:
-        new = [table for table in tables if not _exists(connection, table)]
-        jobs = [
-            (table.name, primary, definition)
-            for table in new
-            for primary, _, definition in connection.execute(
-                statements("postgres", "pipeline")["index_definitions"], {"parent": table.parent}
-            ).fetchall()
-        ]
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        # First the primary keys, which find duplicates; then nothing is indexed or estimated that will be deleted.
-        list(pool.map(lambda job: _make_key(database, job[0]), [job for job in jobs if job[1]]))
-        others = [pool.submit(_analyze, database, table) for table in tables]
-        others += [
-            pool.submit(_make_index, database, name, definition) for name, primary, definition in jobs if not primary
-        ]
-        for future in others:
-            future.result()
-
-
-def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
-    values = {"parent": table.parent, "month": table.month}
-    return connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone() is not None
-
-
-def _make_key(database: Database, name: str) -> None:
-    key = sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (time, id)").format(sql.Identifier(name))
-    with _indexing(database) as connection:
-        try:
-            connection.execute(key)
-        except psycopg.errors.UniqueViolation:
-            _drop_duplicates(connection, name)
-            connection.execute(key)
-
-
-def _make_index(database: Database, name: str, definition: str) -> None:
-    with _indexing(database) as connection:
-        connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(name), sql.SQL(definition)))
-
-
-def _analyze(database: Database, table: Staged) -> None:
-    """Payloads are left out: no plan asks for their histogram, and sorting them takes longer than all the rest."""
-    columns = sql.SQL(", ").join(sql.Identifier(name) for name in columns_of(table) if name not in JSON_COLUMNS)
-    with database.connection(autocommit=True) as connection:
-        connection.execute(sql.SQL("ANALYZE {} ({})").format(sql.Identifier(table.name), columns))
-
-
-@contextmanager
-def _indexing(database: Database) -> Iterator[psycopg.Connection[Any]]:
-    with database.connection(autocommit=True) as connection:
-        connection.execute("SET maintenance_work_mem = '256MB'")
-        connection.execute("SET max_parallel_maintenance_workers = 0")
-        yield connection
-
-
-def _drop_duplicates(connection: psycopg.Connection[Any], name: str) -> None:
-    """Of rows with the same key the one with the greatest path and position stays."""
-    connection.execute(
-        sql.SQL(
-            "DELETE FROM {table} USING (SELECT ctid AS place, row_number() OVER"
-            " (PARTITION BY time, id ORDER BY file DESC, position DESC) AS rank FROM {table}) AS ranked"
-            " WHERE {table}.ctid = ranked.place AND ranked.rank > 1"
-        ).format(table=sql.Identifier(name))
-    )
 
 
 class _Appeared(Exception):
@@ -169,10 +102,11 @@ def _merge(connection: psycopg.Connection[Any], load: int, tables: Sequence[Stag
     _insert_all(connection, there, merged)
     fault("load.mid_merge")
     for table in new:
-        count(connection, table, merged)
+        take_counts(connection, table, merged)
     for table in tables:
-        if table not in new:
-            connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(table.name)))
+        done = [table.counts] if table in new else [table.counts, table.name]
+        names = sql.SQL(", ").join(map(sql.Identifier, done))
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(names))
     merged.dead += connection.execute(statements("postgres", "pipeline")["move_letters"], {"load": load}).rowcount
     connection.execute(statements("postgres", "pipeline")["resolve_letters"], {"load": load})
     connection.execute(statements("postgres", "loads")["clean"], {"load": load})

@@ -26,6 +26,8 @@ class Month(Protocol):
     def month(self) -> date: ...
     @property
     def rows(self) -> int: ...
+    @property
+    def counts(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -38,13 +40,11 @@ class Merged:
     dead: int = 0
 
 
-def count(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> None:
-    """Count the rows of a month that will be attached, also into the roll-ups: nobody has to wait for this."""
-    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table.name))).fetchone()
-    assert row is not None
-    metrics.add_table(connection, table.parent, table.name)
-    merged.inserted += row[0]
-    merged.skipped += table.rows - row[0]
+def take_counts(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> None:
+    """Add the roll-up of a month that will be attached to those of the log."""
+    rows = metrics.add_counts(connection, table.parent, table.counts)
+    merged.inserted += rows
+    merged.skipped += table.rows - rows
 
 
 def attach(connection: psycopg.Connection[Any], table: Month) -> None:

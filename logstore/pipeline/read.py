@@ -12,8 +12,9 @@ import gzip
 import hashlib
 import os
 import stat
+import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,18 +167,20 @@ def _reading(path: str) -> Iterator[None]:
         raise LoadError(f"cannot read {shown(name)}: {error.strerror or error}") from error
 
 
-def checksums(files: list[Source]) -> dict[str, str]:
-    """The SHA-256 of each file by path; a file is recognised by its content, wherever it lies."""
+def checksums(files: Sequence[Source], stop: threading.Event | None = None) -> dict[str, str]:
+    """The SHA-256 of each file by path: a file is recognised by its content, wherever it lies. Once stopped, none."""
 
     def digest(source: Source) -> str:
         checksum = hashlib.sha256()
         with _reading(source.path), open(source.path, "rb") as file:
-            while block := file.read(_HASH_BLOCK):
+            while (block := file.read(_HASH_BLOCK)) and not (stop and stop.is_set()):
                 checksum.update(block)
         return checksum.hexdigest()
 
+    paths = [source.path for source in files]
     with ThreadPoolExecutor(4) as pool:  # hashlib lets other threads run
-        return dict(zip((s.path for s in files), pool.map(digest, files), strict=True))
+        found = dict(zip(paths, pool.map(digest, files), strict=True))
+    return {} if stop and stop.is_set() else found
 
 
 def check_unchanged(files: Iterable[Source]) -> None:
@@ -247,8 +250,7 @@ def _from_first_line(split: Split, file: BinaryIO, limits: Limits) -> Iterator[t
     position = max(split.start - 1, 0)
     file.seek(position)
     skipping = split.start > 0  # the line that is under way belongs to the split before
-    # Beyond the split only the end of its last line is wanted.
-    while block := file.read(min(limits.chunk_bytes, max(split.stop - position, _TAIL))):
+    while block := file.read(_wanted(split.stop - position, limits)):
         if skipping:
             cut = block.find(b"\n") + 1
             skipping = cut == 0
@@ -258,6 +260,11 @@ def _from_first_line(split: Split, file: BinaryIO, limits: Limits) -> Iterator[t
         if block:
             yield position, block
             position += len(block)
+
+
+def _wanted(left: int, limits: Limits) -> int:
+    """How many bytes to read next. Beyond the split only the end of its last line is wanted, if possible not by itself."""
+    return max(left, 0) + _TAIL if left <= limits.chunk_bytes + _TAIL else limits.chunk_bytes
 
 
 def _unpacked(split: Split, file: BinaryIO, limits: Limits) -> Iterator[tuple[int, bytes]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,11 +17,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyspark.sql import SparkSession
 
-from logstore import display, fields, loads, partitions
+from logstore import display, loads, partitions
 from logstore.errors import LoadError, ServerError
 from logstore.faults import fault
-from logstore.pipeline import merge, read, session, tasks
-from logstore.pipeline.merge import Staged
+from logstore.pipeline import merge, prepare, read, session, tasks
 from logstore.pipeline.place import Merged
 from logstore.pipeline.progress import Progress
 from logstore.pipeline.read import Limits, Source, Split
@@ -30,8 +28,6 @@ from logstore.pipeline.write import Job
 from logstore.statements import statements
 from logstore.store import LogStore
 from logstore.validation import Rules
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,9 +60,8 @@ def load(
     if store.database.role == "reader":
         raise ServerError("this store was opened to read: set LOGSTORE_ROLE=operator to load")
     files = read.sources(paths)
-    digests = read.checksums(files)
-    files = [replace(source, sha256=digests[source.path]) for source in files]
     loads.sweep(store.database)
+    files = _with_checksums(store, files)
     known = {} if force else _known(store, files)
     new = [source for source in files if source.path not in known]
     if not new:
@@ -75,6 +70,15 @@ def load(
     spark = spark or session.start(store.settings)
     number = _run(store, new, force=force, spark=spark, limits=limits, bar=bar)
     return Report(load=loads.get(store, number), known=known)
+
+
+def _with_checksums(store: LogStore, files: list[Source]) -> list[Source]:
+    """With the checksums of those that may have been loaded before, by their size; the others get theirs while they load."""
+    with store.database.connection() as connection:
+        values = {"sizes": [source.size for source in files]}
+        sizes = {size for (size,) in connection.execute(statements("postgres", "loads")["known_sizes"], values)}
+    digests = read.checksums([source for source in files if source.size in sizes])
+    return [replace(source, sha256=digests.get(source.path, "")) for source in files]
 
 
 def _known(store: LogStore, files: list[Source]) -> dict[str, int]:
@@ -95,7 +99,8 @@ def _run(
             progress = Progress(connection, number, sum(source.size for source in files), bar=bar)
             splits = read.plan(files, limits)
             job = _job(store, connection, number, limits)
-            tasks.stage(spark, job, splits, progress)
+            with _checksums_beside(connection, number, files):
+                tasks.stage(spark, job, splits, progress)
             read.check_unchanged(files)
             fault("load.staged")
             finish(store, connection, number, splits, progress)
@@ -103,6 +108,22 @@ def _run(
             _abandon(store, connection, number, error)
             raise
     return number
+
+
+@contextlib.contextmanager
+def _checksums_beside(connection: psycopg.Connection[Any], number: int, files: list[Source]) -> Iterator[None]:
+    """Compute, while something else goes on, the checksums that are missing, and write them down in the end."""
+    missing, stop = [source for source in files if not source.sha256], threading.Event()
+    with ThreadPoolExecutor(1) as beside:
+        found = beside.submit(read.checksums, missing, stop)
+        try:
+            yield
+        except BaseException:
+            stop.set()
+            raise
+        digests = found.result()
+    values = {"file": [source.file for source in missing], "sha256": [digests[source.path] for source in missing]}
+    connection.execute(statements("postgres", "loads")["note_checksums"], {"load": number, **values})
 
 
 def finish(
@@ -114,13 +135,8 @@ def finish(
     if done != (len(splits),):
         raise LoadError(f"{done} of {len(splits)} splits are staged; nothing was loaded")
     progress.enter("indexing")
-    # Names and fields beside the indexes: each takes one core.
-    with ThreadPoolExecutor(1) as beside:
-        naming = beside.submit(_note, connection, tables)
-        merge.index(store.database, tables)
-        fault("load.indexed")
-        naming.result()
-    fault("load.named")
+    prepare.prepare(store.database, tables)
+    fault("load.prepared")
     progress.enter("merging")
 
     def mark(inside: psycopg.Connection[Any], merged: Merged) -> None:
@@ -129,19 +145,6 @@ def finish(
 
     merge.merge(store.database, number, tables, mark)
     fault("load.merged")
-
-
-def _note(connection: psycopg.Connection[Any], tables: list[Staged]) -> None:
-    """Write which names and fields occur, before the merge and apart from it: no other writer of a new name waits for it.
-
-    No load fails for want of a field.
-    """
-    for table in tables:
-        partitions.note_names(connection, table.parent, table.name)
-        try:
-            fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
-        except Exception:
-            log.exception("the fields of %s were not noted; the load goes on", table.name)
 
 
 def _mark_done(connection: psycopg.Connection[Any], number: int, merged: Merged, seconds: dict[str, float]) -> None:

@@ -24,6 +24,11 @@ FROM load_files f JOIN loads l ON l.id = f.load
 WHERE l.state = 'done' AND f.sha256 = ANY (%(sha256)s::text[])
 ORDER BY f.sha256, f.load DESC
 
+-- name: known_sizes
+-- A file of another size than all that were loaded is a new one, and its checksum can wait.
+SELECT DISTINCT f.size FROM load_files f JOIN loads l ON l.id = f.load
+WHERE l.state = 'done' AND f.size = ANY (%(sizes)s::bigint[])
+
 -- name: begin
 INSERT INTO loads (forced, bytes) VALUES (%(forced)s, %(bytes)s) RETURNING id
 
@@ -31,6 +36,10 @@ INSERT INTO loads (forced, bytes) VALUES (%(forced)s, %(bytes)s) RETURNING id
 INSERT INTO load_files (load, file, path, format, size, sha256)
 SELECT %(load)s, * FROM unnest(%(file)s::integer[], %(path)s::text[], %(format)s::text[], %(size)s::bigint[],
                                %(sha256)s::text[])
+
+-- name: note_checksums
+UPDATE load_files f SET sha256 = given.sha256 FROM unnest(%(file)s::integer[], %(sha256)s::text[]) AS given (file, sha256)
+WHERE f.load = %(load)s AND f.file = given.file
 
 -- name: live_lock
 -- Held by the driver's session as long as the load lives; whoever gets it knows that the driver is gone.
@@ -68,9 +77,9 @@ SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE application_name = %(application)s AND datname = current_database() AND pid <> pg_backend_pid()
 
 -- name: staging_tables
--- Tables that tasks filled, of one load or of all.
-SELECT c.relname AS name, m[1]::bigint AS load, m[2] AS parent, to_date(m[3], 'YYYY_MM') AS month
-FROM pg_class c, regexp_match(c.relname, '^load_(\d+)_(events|attempts)_(\d{4}_\d{2})$') AS m
+-- Tables that tasks filled, and the roll-ups of such, of one load or of all.
+SELECT c.relname AS name, m[1]::bigint AS load, m[2] AS parent, to_date(m[3], 'YYYY_MM') AS month, m[4] IS NOT NULL AS counts
+FROM pg_class c, regexp_match(c.relname, '^load_(\d+)_(events|attempts)_(\d{4}_\d{2})(_counts)?$') AS m
 WHERE c.relkind = 'r' AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
   AND m IS NOT NULL AND (%(load)s::bigint IS NULL OR m[1]::bigint = %(load)s)
 ORDER BY parent DESC, month

@@ -56,20 +56,19 @@ WITH gone AS (
 )
 SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_events)
 
--- name: add_attempts
--- The differences of rows that no trigger saw, inside an interval.
-INSERT INTO attempts_deltas
-    SELECT grouping(hour) = 1, coalesce(hour, day), tenant_id, destination_id, topic, status, code,
-           count(*), count(*) FILTER (WHERE attempt_number = 1 AND NOT manual),
-           count(*) FILTER (WHERE attempt_number > 1), count(*) FILTER (WHERE manual), sum(attempt_number)
+-- name: differences_attempts
+-- The differences of rows that no trigger saw, inside an interval, as attempts_deltas has them.
+    SELECT grouping(hour) = 1 AS daily, coalesce(hour, day) AS time, tenant_id, destination_id, topic, status, code,
+           count(*) AS records, count(*) FILTER (WHERE attempt_number = 1 AND NOT manual) AS first_attempts,
+           count(*) FILTER (WHERE attempt_number > 1) AS retries, count(*) FILTER (WHERE manual) AS manual_retries,
+           sum(attempt_number) AS numbers
     FROM (SELECT *, date_bin('1 hour', time, '0001-01-01 00:00:00+00') AS hour,
                  date_bin('1 day', time, '0001-01-01 00:00:00+00') AS day
           FROM {table} WHERE time >= %(lower)s AND time < %(upper)s) AS w
     GROUP BY GROUPING SETS ((hour, tenant_id, status), (day, tenant_id, destination_id, topic, status, code))
 
--- name: add_events
-INSERT INTO events_deltas
-    SELECT grouping(hour) = 1, coalesce(hour, day), tenant_id, topic, count(*)
+-- name: differences_events
+    SELECT grouping(hour) = 1 AS daily, coalesce(hour, day) AS time, tenant_id, topic, count(*) AS records
     FROM (SELECT tenant_id, topic, date_bin('1 hour', time, '0001-01-01 00:00:00+00') AS hour,
                  date_bin('1 day', time, '0001-01-01 00:00:00+00') AS day
           FROM {table} WHERE time >= %(lower)s AND time < %(upper)s) AS w

@@ -72,7 +72,7 @@ def clean(server: Any, source: Path) -> dict[str, Any]:
 
 def test_there_is_a_fault_point_at_every_step() -> None:
     assert STEPS == [
-        "load.before_merge_commit", "load.begun", "load.indexed", "load.merged", "load.mid_merge", "load.named",
+        "load.before_merge_commit", "load.begun", "load.described", "load.merged", "load.mid_merge", "load.prepared",
         "load.staged", "load.task.after_commit", "load.task.before_commit",
     ]  # fmt: skip
 
@@ -104,7 +104,7 @@ def test_a_driver_killed_at_a_step_leaves_what_a_clean_load_leaves(
 
 @pytest.mark.usefixtures("local")
 def test_what_a_dead_load_left_is_found_by_the_next_one(store: logstore.LogStore, dsn: str, source: Path) -> None:
-    environment = {**os.environ, "LOGSTORE_FAULT": "load.indexed"}
+    environment = {**os.environ, "LOGSTORE_FAULT": "load.prepared"}
     subprocess.run([sys.executable, "-m", "tests.pipeline.crash", dsn, source], cwd=ROOT, env=environment, check=False)
     assert len(left_behind(store)) > 3
     load(store, write(source.parent / "other.jsonl", [event(1)]))

@@ -16,7 +16,7 @@ import pytest
 
 import logstore
 from logstore import LoadError, fields, loads, partitions, pipeline
-from logstore.pipeline import Limits, merge, read, tasks
+from logstore.pipeline import Limits, merge, prepare, read, tasks
 from logstore.pipeline.write import Stage
 
 from .crash import stage_here
@@ -168,14 +168,14 @@ def test_letters_of_a_month_that_closed_under_the_load_give_the_same_rows_when_t
     assert load(expected, path).inserted == len(ODD)
     names = ("events_2026_01", "attempts_2026_01")
     partitions.ensure(store.database, [(name.partition("_")[0], date(2026, 1, 1)) for name in names])
-    index = merge.index
+    prepared = prepare.prepare
 
     def close_first(*arguments: Any) -> None:
         for name in names:
             partitions.close(store.database, name)
-        index(*arguments)
+        prepared(*arguments)
 
-    monkeypatch.setattr(merge, "index", close_first)
+    monkeypatch.setattr(prepare, "prepare", close_first)
     assert load(store, path).dead == len(ODD)
     for name in names:
         partitions.reopen(store.database, name)
@@ -198,7 +198,7 @@ def test_a_load_goes_on_when_its_fields_cannot_be_noted(
 def test_nobody_waits_while_a_month_that_will_be_attached_is_counted(
     store: logstore.LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting, counted = merge.count, []
+    counting, counted = merge.take_counts, []
 
     def insert_first(*arguments: Any) -> None:
         if not counted:
@@ -212,7 +212,7 @@ def test_nobody_waits_while_a_month_that_will_be_attached_is_counted(
             assert count(store, "events") == 1
         counting(*arguments)
 
-    monkeypatch.setattr(merge, "count", insert_first)
+    monkeypatch.setattr(merge, "take_counts", insert_first)
     done = load(store, write(tmp_path / "a.jsonl", [event(n) for n in range(10)]))
     assert (done.inserted, count(store, "events")) == (10, 11)
     start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)

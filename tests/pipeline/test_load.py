@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import logstore
 from logstore import LoadError, Selection, TimeFilter, loads, partitions, pipeline
-from logstore.pipeline import Limits, merge
+from logstore.pipeline import Limits, prepare
 
 from ..conftest import new_database
 from ..test_lines import BAD
@@ -233,13 +233,13 @@ def test_a_month_that_is_closed_while_the_load_runs_keeps_its_rows_as_letters(
     store: logstore.LogStore, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partitions.ensure(store.database, [("events", date(2026, 1, 1))])
-    index = merge.index
+    prepared = prepare.prepare
 
     def close_first(*arguments: Any) -> None:
         partitions.close(store.database, "events_2026_01")
-        index(*arguments)
+        prepared(*arguments)
 
-    monkeypatch.setattr(merge, "index", close_first)
+    monkeypatch.setattr(prepare, "prepare", close_first)
     done = load(store, spark, write(tmp_path / "a.jsonl", [event(0), event(1), event(200)]))
     assert (done.inserted, done.dead, done.rows_read) == (1, 2, 3)
     letters = loads.dead_letters(store, reason="month_not_open")
@@ -358,13 +358,13 @@ def test_the_figures_of_a_running_load_can_be_seen(
     store: logstore.LogStore, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[loads.Load] = []
-    index = merge.index
+    prepared = prepare.prepare
 
     def look(*arguments: Any) -> None:
         seen.extend(loads.history(store))
-        index(*arguments)
+        prepared(*arguments)
 
-    monkeypatch.setattr(merge, "index", look)
+    monkeypatch.setattr(prepare, "prepare", look)
     done = load(store, spark, write(tmp_path / "a.jsonl", mixed(100)))
     assert (seen[0].state, seen[0].stage, seen[0].rows_read, seen[0].bytes_read) == (
         "running",

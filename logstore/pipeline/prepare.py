@@ -1,0 +1,123 @@
+"""What staged months need before they are merged: indexes, estimates, roll-ups, names and fields, on all cores at once.
+
+Each of these takes one core and reads the rows from their first to their last, and nobody waits for it; so it happens here
+and not inside the merge.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from logstore import fields, metrics, partitions
+from logstore.faults import fault
+from logstore.pipeline.merge import Staged
+from logstore.pipeline.place import columns_of
+from logstore.postgres import Database
+from logstore.statements import statements
+from logstore.tables import JSON_COLUMNS
+
+log = logging.getLogger(__name__)
+
+Step = Callable[[], None]
+
+
+def prepare(database: Database, tables: Sequence[Staged]) -> None:
+    """Give the months that do not exist yet their indexes and roll-ups; note which names and fields all of them hold."""
+    with database.connection(autocommit=True) as connection:
+        new = [table for table in tables if not _exists(connection, table)]
+        definitions = {
+            table.name: connection.execute(
+                statements("postgres", "pipeline")["index_definitions"], {"parent": table.parent}
+            ).fetchall()
+            for table in new
+        }
+    # First the primary keys, which find duplicates; then nothing is indexed or counted that will be deleted.
+    _all([partial(_make_key, database, table.name) for table in new])
+    steps = [partial(_describe, database, table, counted=table in new) for table in tables]
+    steps += [
+        partial(_make_index, database, name, definition)
+        for name, found in definitions.items()
+        for primary, _, definition in found
+        if not primary
+    ]
+    _all([*steps, *(partial(_analyze, database, table) for table in tables)])
+
+
+def _all(steps: Sequence[Step]) -> None:
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        for done in [pool.submit(step) for step in steps]:
+            done.result()
+
+
+def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
+    values = {"parent": table.parent, "month": table.month}
+    return connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone() is not None
+
+
+def _make_key(database: Database, name: str) -> None:
+    key = sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (time, id)").format(sql.Identifier(name))
+    with _indexing(database) as connection:
+        try:
+            connection.execute(key)
+        except psycopg.errors.UniqueViolation:
+            _drop_duplicates(connection, name)
+            connection.execute(key)
+
+
+def _make_index(database: Database, name: str, definition: str) -> None:
+    with _indexing(database) as connection:
+        connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(name), sql.SQL(definition)))
+
+
+def _describe(database: Database, table: Staged, *, counted: bool) -> None:
+    """Count a new month, and write which names and fields occur, apart from the merge: no other writer of a new name waits.
+
+    No load fails for want of a field.
+    """
+    names = table.name
+    with database.connection(autocommit=True) as connection:
+        if counted:
+            names = table.counts
+            connection.execute("SET work_mem = '128MB'")
+            metrics.count_table(connection, table.parent, table.name, names)
+        partitions.note_names(connection, table.parent, names)
+        try:
+            fields.note_table(connection, table.name, "event" if table.parent == "events" else "attempt", table.rows)
+        except Exception:
+            log.exception("the fields of %s were not noted; the load goes on", table.name)
+    fault("load.described")
+
+
+def _analyze(database: Database, table: Staged) -> None:
+    """Payloads are left out: no plan asks for their histogram, and sorting them takes longer than all the rest."""
+    columns = sql.SQL(", ").join(sql.Identifier(name) for name in columns_of(table) if name not in JSON_COLUMNS)
+    with database.connection(autocommit=True) as connection:
+        connection.execute(sql.SQL("ANALYZE {} ({})").format(sql.Identifier(table.name), columns))
+
+
+@contextmanager
+def _indexing(database: Database) -> Iterator[psycopg.Connection[Any]]:
+    with database.connection(autocommit=True) as connection:
+        connection.execute("SET maintenance_work_mem = '256MB'")
+        connection.execute("SET max_parallel_maintenance_workers = 0")
+        yield connection
+
+
+def _drop_duplicates(connection: psycopg.Connection[Any], name: str) -> None:
+    """Of rows with the same key the one with the greatest path and position stays."""
+    connection.execute(
+        sql.SQL(
+            "DELETE FROM {table} USING (SELECT ctid AS place, row_number() OVER"
+            " (PARTITION BY time, id ORDER BY file DESC, position DESC) AS rank FROM {table}) AS ranked"
+            " WHERE {table}.ctid = ranked.place AND ranked.rank > 1"
+        ).format(table=sql.Identifier(name))
+    )
