@@ -1,8 +1,8 @@
 """Overview: how is the platform doing, and where should one look?"""
 
-from logstore.workbench import overview_page
 from logstore.workbench.frame import frame, sentences
+from logstore.workbench.overview.page import page
 
 found = frame("Overview")
 with sentences():
-    overview_page.page(found)
+    page(found)

@@ -27,7 +27,7 @@ from bench.measure import Comparison, Result, Taken, compare
 from logstore import LogStore, archive, demo, partitions
 from logstore.settings import ROOT
 from logstore.tables import PARENTS
-from logstore.workbench import cached, later
+from logstore.workbench import background, cached
 from logstore.workbench.navigation import PAGES
 
 EVENTS = {"small": (20_000, 100_000), "full": (100_000, 1_000_000)}
@@ -110,21 +110,21 @@ def _in_process() -> Iterator[None]:
     set_log_level("ERROR")  # it says for every call that no server runs
     # A server looks through all installed packages for components once, when it starts; AppTest does so for each session.
     found_once = patch.object(BidiComponentManager, "discover_and_register_components")
-    with patch.dict(os.environ), patch.object(later, "PATIENCE", 60.0), found_once:
+    with patch.dict(os.environ), patch.object(background, "PATIENCE", 60.0), found_once:
         for name in [name for name in os.environ if name.startswith("LOGSTORE_")]:
             del os.environ[name]
         try:
             yield
         finally:
             cached.forget()
-            later.forget()
+            background.forget()
 
 
 def _interact(store: LogStore, interaction: _Interaction) -> Taken:
     os.environ["LOGSTORE_HOME"] = str(store.settings.home)
     cached.store()
     st.cache_data.clear()
-    later.forget()
+    background.forget()
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     if interaction.page != "Overview":
         app.switch_page(PAGES[interaction.page][0])

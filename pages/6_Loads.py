@@ -1,8 +1,8 @@
 """Loads: what came in, what is coming in, and what could not?"""
 
-from logstore.workbench import loads_page
 from logstore.workbench.frame import frame, sentences
+from logstore.workbench.loads.page import page
 
 found = frame("Loads", range_=False)
 with sentences():
-    loads_page.page(found)
+    page(found)

@@ -1,1 +1,1 @@
-"""What the pages share: frame, view in the URL, lists, charts, server. Only it and the pages know Streamlit."""
+"""The web pages: a package for each, and beside the packages what the pages share. Nothing else knows Streamlit."""

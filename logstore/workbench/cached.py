@@ -14,7 +14,7 @@ from logstore import loads, maintenance
 from logstore.cursor import Kind
 from logstore.records import Selection
 from logstore.store import LogStore
-from logstore.workbench import measures
+from logstore.workbench.counts import lookups, measures
 from logstore.workbench.times import Window
 
 ROLE = "reader"
@@ -65,12 +65,12 @@ def loads_lately() -> list[loads.Load]:
 
 @st.cache_data(ttl=30, max_entries=200, show_spinner=False)
 def _names(address: str, what: str, values: tuple[tuple[str, Any], ...]) -> list[str]:
-    return measures.names(store(), what, **{name: list(v) if isinstance(v, tuple) else v for name, v in values})
+    return lookups.names(store(), what, **{name: list(v) if isinstance(v, tuple) else v for name, v in values})
 
 
 @st.cache_data(ttl=10, max_entries=20, show_spinner=False)
 def _extent(address: str, kind: Kind) -> tuple[datetime, datetime] | None:
-    return measures.extent(store(), kind)
+    return lookups.extent(store(), kind)
 
 
 @st.cache_data(ttl=60, max_entries=200, show_spinner=False, hash_funcs={"zoneinfo.ZoneInfo": str})

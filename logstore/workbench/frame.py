@@ -16,18 +16,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
-from logstore.workbench import cached, cells, finding, texts, times
-from logstore.workbench.navigation import (
-    PAGES,
-    bound,
-    change,
-    drop,
-    go_to_event,
-    grouped_query,
-    pairs,
-    plain,
-    write,
-)
+from logstore.workbench import cached, id_search, notebook_cells, texts, times
+from logstore.workbench.navigation import PAGES, go_to_event
+from logstore.workbench.texts import plain
+from logstore.workbench.times import Window
+from logstore.workbench.url import bound, change, drop, grouped_query, pairs, write
 from logstore.workbench.view import UnreadableLink, View, grouped
 
 # What pages need of the URL they find here as well, beside the frame.
@@ -70,6 +63,11 @@ class Frame:
     @property
     def zone_name(self) -> str:
         return "UTC" if self.zone is UTC else str(self.zone)
+
+    @property
+    def window(self) -> Window:
+        """Both ends of the range, for what is counted of the attempts."""
+        return times.window_of(self.view.asked(self.now).time, extent=cached.extent("attempt"), now=self.now)
 
     def show(self, time: datetime | None) -> str:
         return "" if time is None else times.show(time, self.zone)
@@ -183,7 +181,7 @@ def _sidebar(found: Frame) -> None:
             on_change=_zone_chosen,
             help=f"The browser's zone is {st.context.timezone or 'unknown, so it counts as UTC'}.",
         )
-        cells.offer(found.page, view)
+        notebook_cells.offer(found.page, view)
 
 
 def _zone_chosen() -> None:
@@ -201,11 +199,11 @@ def _find(found: Frame) -> None:
     if not asked:
         return
     with sentences():
-        target = finding.find(cached.store(), asked)
+        target = id_search.find(cached.store(), asked)
         if target is None:
             st.warning("Nothing in the log has this id; ids are matched whole:")
             st.code(asked[:200], language=None)
-        elif isinstance(target, finding.EventTarget):
+        elif isinstance(target, id_search.EventTarget):
             go_to_event(target.event_id, target.tenant_id, target.attempt_id)
         else:
             along = [*found.view.carried(), *target.selection.to_query()]

@@ -11,10 +11,11 @@ import streamlit as st
 
 from logstore.cursor import Kind
 from logstore.records import Selection, TimeFilter
-from logstore.workbench import cached, charts, fates, measures, texts, times
+from logstore.workbench import cached, charts, texts, times
 from logstore.workbench import frame as frames
+from logstore.workbench.background import later
+from logstore.workbench.counts import measures, range_outcomes
 from logstore.workbench.frame import Frame
-from logstore.workbench.later import later
 from logstore.workbench.times import Window
 
 
@@ -53,7 +54,7 @@ def event_fates(
     store, zone = cached.store(), frame.zone
     later(
         ("fates", selection, window, str(zone)),
-        lambda: fates.fates(store, selection, window, zone),
+        lambda: range_outcomes.fates(store, selection, window, zone),
         draw,
         words="Looking up what became of these events…",
         meanwhile=meanwhile,

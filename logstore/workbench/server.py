@@ -24,9 +24,9 @@ def app() -> st.App:
 
 
 async def _export(request: Request) -> Response:
-    from logstore.workbench import downloads  # as below: Streamlit's runtime goes first
+    from logstore.workbench import export_route
 
-    return await downloads.handle(request)
+    return await export_route.handle(request)
 
 
 @asynccontextmanager

@@ -26,6 +26,11 @@ def markdown(text: object, most: int = 200) -> str:
     return _MARKDOWN.sub(r"\\\1", line)
 
 
+def plain(text: str) -> str:
+    """A text as a label that reads Markdown shows it."""
+    return markdown(text, 60)
+
+
 def label(text: object, most: int = 40) -> str:
     """A text for plotly, whose labels read a few HTML tags."""
     line = " ".join(str(text).split())

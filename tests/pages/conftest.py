@@ -13,8 +13,8 @@ import logstore
 from logstore import Attempt, Event
 from logstore.embedded import EmbeddedServer
 from logstore.settings import ROOT
-from logstore.workbench import cached, later
-from logstore.workbench.tables import LINK
+from logstore.workbench import background, cached
+from logstore.workbench.record_table import LINK
 from tests.conftest import new_database
 
 Show = Callable[..., AppTest]
@@ -89,7 +89,7 @@ def workbench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]
     """Point the pages at a database; what they keep is forgotten afterwards."""
     for name in [name for name in os.environ if name.startswith("LOGSTORE_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(later, "PATIENCE", 20.0)  # a run draws everything, however busy the machine is
+    monkeypatch.setattr(background, "PATIENCE", 20.0)  # a run draws everything, however busy the machine is
     opened = []
 
     def point(dsn: str) -> None:
@@ -101,7 +101,7 @@ def workbench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]
     for store in opened:
         store.close()
     cached.forget()
-    later.forget()
+    background.forget()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import logstore
 from logstore import archive, partitions
 from logstore.embedded import EmbeddedServer
 from logstore.settings import ROOT
-from logstore.workbench import cached, later
+from logstore.workbench import background, cached
 from tests.conftest import new_database
 from tests.pages.conftest import PAGES, Show, rows, run, said, small_log
 from tests.pages.test_facets import counts
@@ -138,7 +138,7 @@ def test_counts_take_the_archive_in_and_say_what_of_it_they_cannot_read(archived
     for page in ("Events", "Attempts", "Overview"):
         assert "Not counted" not in said(run(page, range="7d")), page
     cached.forget()
-    later.forget()
+    background.forget()
     for path in cached.store().settings.archive.rglob("*.parquet"):
         path.unlink()
     assert "Not counted: 120 events" in said(run("Events", range="7d")).replace("\\", "")

@@ -8,8 +8,9 @@ import pytest
 
 import logstore
 from logstore import Attempt, Selection, archive, partitions
-from logstore.workbench import destination_health, measures
-from logstore.workbench.code_bars import code_bars
+from logstore.workbench.counts import measures
+from logstore.workbench.destinations import health
+from logstore.workbench.destinations.code_chart import code_bars
 from logstore.workbench.times import Window
 from tests.pages.conftest import Show, param, rows, said, small_log
 from tests.records_of import event
@@ -98,16 +99,16 @@ def both_tiers(store: logstore.LogStore) -> logstore.LogStore:
 
 def test_health_and_codes_count_the_archive_too(both_tiers: logstore.LogStore) -> None:
     late = Selection(tenant_ids=("globex",), destination_ids=("d-late",))
-    found = destination_health.health(both_tiers, late, WINDOW)
+    found = health.health(both_tiers, late, WINDOW)
     assert (found.successes, found.percentiles) == (54, (2.0, 2.0, 2.0))
     assert found.last_success is not None and found.last_success.month == 3
-    nothing = destination_health.health(both_tiers, late.but(destination_ids=("nobody",)), WINDOW)
+    nothing = health.health(both_tiers, late.but(destination_ids=("nobody",)), WINDOW)
     assert (nothing.row, nothing.successes, nothing.last_failure) == (None, 0, None)
-    counted = destination_health.codes(both_tiers, late, WINDOW)
+    counted = health.codes(both_tiers, late, WINDOW)
     assert list(counted["code"].unique()) == ["timeout"] and counted["count"].sum() == 54
     assert counted.groupby("start")["count"].sum().gt(0).sum() == 2, "days of both tiers"
-    lines, unread = destination_health.rates(
-        both_tiers, Selection(), WINDOW, ["tenant_id"], destination_health.granularity(WINDOW.span, finest="1h")
+    lines, unread = health.rates(
+        both_tiers, Selection(), WINDOW, ["tenant_id"], health.granularity(WINDOW.span, finest="1h")
     )
     assert {key: max(rate or 0 for rate in line) for key, line in lines.items()} == {("acme",): 0.5, ("globex",): 0.5}
     assert (unread, found.warnings, counted.attrs["warnings"]) == ((), (), ())
@@ -126,9 +127,9 @@ def test_rare_codes_are_drawn_together_and_hostile_ones_as_text(store: logstore.
         ],
     )
     where = Selection(tenant_ids=(of.tenant_id,), destination_ids=("d",))
-    found = destination_health.codes(store, where, Window(NOW - timedelta(days=2), NOW))
+    found = health.codes(store, where, Window(NOW - timedelta(days=2), NOW))
     assert list(found["code"].unique()[:2]) == ["<b>x</b>", "no code"]
-    assert found.groupby("code", observed=True)["count"].sum()[destination_health.OTHER] == 3
+    assert found.groupby("code", observed=True)["count"].sum()[health.OTHER] == 3
     figure = code_bars(found, zone=UTC)
     assert figure.data[0].name == "&lt;b&gt;x&lt;/b&gt;" and figure.data[-1].name == "other codes"
 
@@ -138,7 +139,7 @@ def test_rare_codes_are_drawn_together_and_hostile_ones_as_text(store: logstore.
     [(1 / 24, "1m", "5m"), (1, "1m", "1h"), (7, "1h", "6h"), (7, "1d", "1d"), (90, "1d", "2d"), (4000, "1d", "3M")],
 )
 def test_a_line_has_few_points_and_no_finer_ones_than_roll_ups_have(span: float, finest: str, expected: str) -> None:
-    width = destination_health.granularity(timedelta(days=span), finest=finest)
+    width = health.granularity(timedelta(days=span), finest=finest)
     assert str(width) == expected
-    window = destination_health.whole(Window(NOW - timedelta(days=span), NOW), width)
+    window = health.whole(Window(NOW - timedelta(days=span), NOW), width)
     assert window.lower <= NOW - timedelta(days=span) and window.upper >= NOW

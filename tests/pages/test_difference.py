@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from logstore.workbench.difference import ABSENT, LINES_MOST, difference, laid_out, said, unified
+from logstore.workbench.event.difference import ABSENT, LINES_MOST, difference, laid_out, said, unified
 from tests.records_of import json_values
 
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from logstore import export
 from logstore.errors import ArchiveError
 from logstore.records import Selection, TimeFilter
-from logstore.workbench import downloads
+from logstore.workbench import export_route
 from logstore.workbench.view import View
 
 Get = Callable[[str], httpx.Response]
@@ -35,7 +35,7 @@ def in_a_loop(work: Coroutine[Any, Any, Any]) -> Any:
 def get(workbench: Callable[[str], None], log: str) -> Get:
     """Ask the route; an error that breaks the answer off is raised here."""
     workbench(log)
-    transport = httpx.ASGITransport(Starlette(routes=[Route("/export", downloads.handle)]))
+    transport = httpx.ASGITransport(Starlette(routes=[Route("/export", export_route.handle)]))
 
     async def ask(address: str) -> httpx.Response:
         async with httpx.AsyncClient(transport=transport, base_url="http://workbench") as client:
@@ -46,7 +46,7 @@ def get(workbench: Callable[[str], None], log: str) -> Get:
 
 def test_a_link_of_a_view_gives_all_its_records_and_a_name_that_says_so(get: Get) -> None:
     view = View(selection=Selection(status="failed", where='code = "503" and topic != "<\'&>"'), range="7d")
-    address = re.search(r'href="([^"]+)"', downloads.links(view, "attempt"))
+    address = re.search(r'href="([^"]+)"', export_route.links(view, "attempt"))
     assert address is not None
     answer = get("/" + address.group(1).replace("&amp;", "&").replace("&#x27;", "'"))
     assert answer.status_code == 200, answer.text
@@ -58,9 +58,9 @@ def test_a_link_of_a_view_gives_all_its_records_and_a_name_that_says_so(get: Get
 
 def test_a_named_range_is_worked_out_when_the_link_is_followed() -> None:
     now = datetime(2026, 8, 1, 12, tzinfo=UTC)
-    kind, name, selection = downloads.asked([("kind", "event"), ("format", "csv"), ("range", "1h")], now)
+    kind, name, selection = export_route.asked([("kind", "event"), ("format", "csv"), ("range", "1h")], now)
     assert (kind, name, selection.time) == ("event", "csv", TimeFilter(gte=now - timedelta(hours=1)))
-    assert downloads.file_name("event", "csv", Selection(), now) == "events_until_2026-08-01.csv"
+    assert export_route.file_name("event", "csv", Selection(), now) == "events_until_2026-08-01.csv"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_who_leaves_ends_the_walk() -> None:
 
     async def leave() -> None:
         walk = pieces()
-        stream = downloads._stream(next(walk), walk)
+        stream = export_route._stream(next(walk), walk)
         assert [await anext(stream), await anext(stream)] == [b"more", b"more"]
         await stream.aclose()  # type: ignore[attr-defined]
 

@@ -9,7 +9,7 @@ from streamlit.proto.Common_pb2 import StringTriggerValue
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-from logstore.workbench import facets
+from logstore.workbench.lists import facets
 from logstore.workbench.view import View
 from tests.pages.conftest import Show, param, rows, said
 

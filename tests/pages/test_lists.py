@@ -15,7 +15,8 @@ from logstore.cursor import Position, encode
 from logstore.errors import TooBroad
 from logstore.records import rfc3339
 from logstore.settings import ROOT
-from logstore.workbench import empty, listing
+from logstore.workbench import empty_lists
+from logstore.workbench.lists import listing
 from tests.pages.conftest import PAGES, Show, param, rows, run, said
 from tests.pages.test_facets import click
 
@@ -273,7 +274,7 @@ def test_rows_that_take_too_long_are_given_up_with_a_plain_sentence(
 
 
 def test_an_empty_list_does_not_search_all_times_for_long(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(empty, "SECONDS", 1e-6)
+    monkeypatch.setattr(empty_lists, "SECONDS", 1e-6)
     app = show("Events", range="1h", where="data.number >= 0")
     assert "would take long" in said(app)
     press(app, "Look at all times")

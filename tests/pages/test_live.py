@@ -12,7 +12,7 @@ import logstore
 from logstore import Event
 from logstore.cursor import Position, encode
 from logstore.records import rfc3339
-from logstore.workbench import live
+from logstore.workbench.lists import live_mode
 from tests.pages.conftest import param, rows, run, said
 from tests.pages.test_lists import press
 
@@ -73,10 +73,10 @@ def test_an_older_page_counts_what_is_newer_than_the_newest_one_that_was_shown(a
 
 def test_no_more_than_a_hundred_are_read(arrive: Arrive) -> None:
     app = run("Events", live="1")
-    arrive(*(f"new {number}" for number in range(live.MOST + 5)))
+    arrive(*(f"new {number}" for number in range(live_mode.MOST + 5)))
     assert "**100+ new**" in said(app.run())
     before = encode("event", Position(datetime.now(UTC) - timedelta(hours=1), ""))
-    assert live.new("event", logstore.Selection(), before) == live.MOST + 1
+    assert live_mode.new("event", logstore.Selection(), before) == live_mode.MOST + 1
 
 
 def test_the_switch_is_in_the_url_and_off_where_nothing_new_can_come(arrive: Arrive) -> None:

@@ -13,8 +13,8 @@ import logstore
 from logstore import LoadError, loads, validation
 from logstore.pipeline import read
 from logstore.settings import ROOT
-from logstore.workbench import intake, letter_batches, letters
-from logstore.workbench.children import Children, children
+from logstore.workbench.loads import dead_letter_batches, dead_letters, uploads
+from logstore.workbench.processes import Children, children
 from tests.pages.conftest import Show, param, rows, run, said
 from tests.pipeline.files import event
 
@@ -44,7 +44,7 @@ def log_with_letters(workbench: Point, dsn: str, monkeypatch: pytest.MonkeyPatch
         workbench(dsn)
         monkeypatch.setenv("LOGSTORE_ROLE", "operator")
         yield store
-    letter_batches._batches().clear()
+    dead_letter_batches._batches().clear()
 
 
 def press(app: AppTest, label: str) -> AppTest:
@@ -114,7 +114,7 @@ def test_a_letter_can_be_discarded(log_with_letters: logstore.LogStore) -> None:
 
 def settled(app: AppTest) -> AppTest:
     """The page, when the batch that it started has ended."""
-    (batch,) = letter_batches._batches()
+    (batch,) = dead_letter_batches._batches()
     assert batch.ended.wait(60)
     return app.run(timeout=60)
 
@@ -212,8 +212,8 @@ def test_a_load_or_letter_that_does_not_exist_is_a_sentence() -> None:
 
 
 def test_the_page_knows_every_ending_and_every_reason_of_the_pipeline() -> None:
-    assert set(intake.SUFFIXES) == set(read.FORMATS)
-    assert set(letters.WORDS) == set(validation.REASONS)
+    assert set(uploads.SUFFIXES) == set(read.FORMATS)
+    assert set(dead_letters.WORDS) == set(validation.REASONS)
 
 
 @pytest.mark.parametrize(
@@ -227,17 +227,17 @@ def test_the_page_knows_every_ending_and_every_reason_of_the_pipeline() -> None:
     ],
 )
 def test_an_upload_gets_a_safe_name_in_the_inbox(tmp_path: Path, name: str, kept: str) -> None:
-    path = intake.keep(tmp_path / "inbox", name, b"a")
+    path = uploads.keep(tmp_path / "inbox", name, b"a")
     assert path.parent == tmp_path / "inbox"
     assert path.name.lstrip("_") == kept.lstrip("_")
     assert path.read_bytes() == b"a"
-    assert intake.keep(tmp_path / "inbox", name, b"a") == path
+    assert uploads.keep(tmp_path / "inbox", name, b"a") == path
 
 
 @pytest.mark.parametrize("name", ["", ".gz", "orders", "orders.csv", "orders.jsonl.exe"])
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(LoadError, match="ends in none of"):
-        intake.keep(tmp_path, name, b"a")
+        uploads.keep(tmp_path, name, b"a")
 
 
 def test_a_child_that_fails_tells_its_sentence_and_one_that_is_cancelled_ends(

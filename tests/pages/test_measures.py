@@ -18,7 +18,18 @@ from sqlalchemy import func, select, text
 import logstore
 from logstore import Attempt, Event, Selection, archive, deadline, filters, metrics
 from logstore.embedded import EmbeddedServer
-from logstore.workbench import archived, destination_health, failures, fates, lasts, measures
+from logstore.errors import TooBroad
+from logstore.workbench.counts import (
+    archived_rows,
+    last_times,
+    lookups,
+    measures,
+    page_outcomes,
+    range_outcomes,
+    rankings,
+)
+from logstore.workbench.destinations import health
+from logstore.workbench.overview import failure_groups
 from logstore.workbench.times import Window
 from tests.conftest import new_database
 from tests.records_of import attempt, event
@@ -108,7 +119,7 @@ def test_bars_equal_a_plain_count(
         inside = _chosen(kind, listed, selection, window)
         expected = Counter((_bar(starts, r.time, width), getattr(r, "status", "published")) for r in inside)
         assert _counted(bars) == expected
-    bars = fates.fates(filled, selection, window, zone)
+    bars = range_outcomes.fates(filled, selection, window, zone)
     expected = Counter((_bar(starts, e.time, width), _fate(e)) for e in _chosen("event", RECORDS[0], selection, window))
     assert _counted(bars) == expected
     assert bars.attrs["warnings"] == ()
@@ -146,7 +157,7 @@ def test_rankings_and_totals_equal_a_plain_count(
 ) -> None:
     inside = _chosen("attempt", RECORDS[1], selection, window)
     failed = [a for a in inside if a.status == "failed"]
-    found = measures.summary(filled, selection, window)
+    found = rankings.summary(filled, selection, window)
     published = len(_chosen("event", RECORDS[0], selection, window))
     assert (found.events, found.attempts, found.failed) == (published, len(inside), len(failed))
     assert not found.warnings
@@ -156,14 +167,14 @@ def test_rankings_and_totals_equal_a_plain_count(
     newest: dict[Any, datetime] = {}
     for a in sorted(inside, key=lambda a: a.time):
         newest[a.tenant_id, a.destination_id, a.status] = a.time
-    seen, unread = lasts.seen(filled, selection, window)
+    seen, unread = last_times.seen(filled, selection, window)
     assert {(s.tenant_id, s.destination_id, s.status): s.time for s in seen} == newest
     assert not unread and not any(ranked["unread"])
     if selection == Selection():
-        tenants, destinations = measures.tenants_and_destinations(filled, window)
+        tenants, destinations = rankings.tenants_and_destinations(filled, window)
         assert destinations.equals(ranked)
-        assert tenants.equals(measures.ranking(filled, selection, window, by="tenant_id"))
-    topics = measures.ranking(filled, selection, window, by="topic")
+        assert tenants.equals(rankings.ranking(filled, selection, window, by="tenant_id"))
+    topics = rankings.ranking(filled, selection, window, by="topic")
     assert dict(zip(topics["topic"], topics["failed"], strict=True)) == {
         topic: sum(a.topic == topic for a in failed) for topic in {a.topic for a in inside}
     }
@@ -176,13 +187,13 @@ def test_failures_are_grouped_by_destination_code_and_message(filled: logstore.L
     expected = defaultdict(list)
     for a in failed:
         expected[a.tenant_id, a.destination_id, a.code, said[str(a.response_data)]].append(a.time)
-    found = failures.groups(filled, window, most=1000)
+    found = failure_groups.groups(filled, window, most=1000)
     assert len(found) == len(expected) == found.attrs["groups"]
     for row in found.itertuples():
         times_ = expected[row.tenant_id, row.destination_id, row.code, row.message]
         assert (row.failed, row.first, row.last) == (len(times_), min(times_), max(times_))
-        places = Counter(int((t - window.lower) / (window.span / failures.POINTS)) for t in times_)
-        assert [places[n] for n in range(failures.POINTS)] == row.trend
+        places = Counter(int((t - window.lower) / (window.span / failure_groups.POINTS)) for t in times_)
+        assert [places[n] for n in range(failure_groups.POINTS)] == row.trend
     assert list(found["failed"]) == sorted(found["failed"], reverse=True)
 
 
@@ -192,13 +203,13 @@ def test_many_failing_destinations_keep_their_whole_totals_and_trends(
     """The limit cuts groups, and never the buckets of one."""
     store.insert_many([], [_failed(number, destination) for number in range(60) for destination in ("d1", "d2", "d3")])
     make_cold(store, "attempts_2026_01", segment_rows=500)
-    monkeypatch.setattr(failures, "MOST", 4)
-    found = failures.groups(store, Window(START, START + timedelta(hours=60)), most=10)
+    monkeypatch.setattr(failure_groups, "MOST", 4)
+    found = failure_groups.groups(store, Window(START, START + timedelta(hours=60)), most=10)
     assert list(found["failed"]) == [60, 60, 60]
-    assert all(trend == [3] * failures.POINTS for trend in found["trend"])
+    assert all(trend == [3] * failure_groups.POINTS for trend in found["trend"])
     assert set(found["last"]) == {START + timedelta(hours=59)} and not found.attrs["cut"]
-    monkeypatch.setattr(failures, "MOST", 2)
-    assert failures.groups(store, Window(START, START + timedelta(hours=60)), most=10).attrs["cut"]
+    monkeypatch.setattr(failure_groups, "MOST", 2)
+    assert failure_groups.groups(store, Window(START, START + timedelta(hours=60)), most=10).attrs["cut"]
 
 
 def _failed(number: int, destination: str, **fields: Any) -> Attempt:
@@ -209,7 +220,7 @@ def _failed(number: int, destination: str, **fields: Any) -> Attempt:
 
 def test_the_filter_of_a_group_finds_exactly_its_attempts(filled: logstore.LogStore) -> None:
     window = Window(START + timedelta(days=2), END)
-    found = failures.groups(filled, window, most=1000)
+    found = failure_groups.groups(filled, window, most=1000)
     said = [row for row in found.itertuples() if row.message in ("no answer", "Oops")]
     assert said
     for row in said:
@@ -229,9 +240,9 @@ def test_the_filter_of_a_group_finds_exactly_its_attempts(filled: logstore.LogSt
     ],
 )
 def test_a_group_names_its_message_where_an_expression_can_say_it(said: set[Any], where: str) -> None:
-    assert failures._where("500", said) == where
+    assert failure_groups._where("500", said) == where
     filters.parse(where, "attempt")
-    assert failures._where(None, set()).startswith("not code exists")
+    assert failure_groups._where(None, set()).startswith("not code exists")
 
 
 # What cannot be read
@@ -251,7 +262,7 @@ def with_a_hole(store: logstore.LogStore) -> logstore.LogStore:
 def test_an_event_whose_attempts_may_be_in_a_lost_file_is_unknown_and_the_others_are_not(
     with_a_hole: logstore.LogStore,
 ) -> None:
-    found = measures.outcomes(with_a_hole, with_a_hole.list_event(limit=100))
+    found = page_outcomes.outcomes(with_a_hole, with_a_hole.list_event(limit=100))
     lost = {("acme", f"e{number}") for number in range(20, 30)}
     assert set(found) == {("acme", f"e{number}") for number in range(60)} - lost
     assert all(reached == [True] for reached in found.values())
@@ -262,14 +273,14 @@ def test_an_event_whose_attempts_may_be_in_a_lost_file_is_unknown_and_the_others
 
 def test_a_quarantined_file_is_a_hole_as_well(with_a_hole: logstore.LogStore) -> None:
     archive.verify(with_a_hole)
-    found = measures.outcomes(with_a_hole, with_a_hole.list_event(limit=100))
+    found = page_outcomes.outcomes(with_a_hole, with_a_hole.list_event(limit=100))
     assert ("acme", "e25") in found.unknown and len(found.warnings) == 1
 
 
 def test_outcomes_end_with_their_time(with_a_hole: logstore.LogStore) -> None:
     page = with_a_hole.list_event(limit=100)
-    with pytest.raises(measures.TooBroad), deadline.within(1e-9):
-        measures.outcomes(with_a_hole, page)
+    with pytest.raises(TooBroad), deadline.within(1e-9):
+        page_outcomes.outcomes(with_a_hole, page)
 
 
 def test_one_reading_of_a_file_tells_when_all_destinations_last_answered(
@@ -278,16 +289,16 @@ def test_one_reading_of_a_file_tells_when_all_destinations_last_answered(
     store.insert_many([], [_failed(number, f"d{number % 15}") for number in range(60)])
     make_cold(store, "attempts_2026_01", segment_rows=20)
     read: list[str] = []
-    rows = archived.rows
-    monkeypatch.setattr(archived, "rows", lambda *given: read.append(given[1].segment_id) or rows(*given))
-    seen, unread = lasts.seen(store, Selection(), Window(START, END))
+    rows = archived_rows.rows
+    monkeypatch.setattr(archived_rows, "rows", lambda *given: read.append(given[1].segment_id) or rows(*given))
+    seen, unread = last_times.seen(store, Selection(), Window(START, END))
     assert {s.destination_id: s.time for s in seen} == {f"d{n % 15}": START + timedelta(hours=n) for n in range(45, 60)}
     assert (len(read), unread) == (1, []), "all of them answered in the last file"
 
 
 def test_a_last_answer_in_a_lost_file_is_unknown_and_not_never(with_a_hole: logstore.LogStore) -> None:
     lower = START + timedelta(hours=20)
-    ranked = measures.ranking(
+    ranked = rankings.ranking(
         with_a_hole, Selection(), Window(lower, lower + timedelta(hours=10)), by="tenant_id,destination_id"
     )
     assert ranked.attrs["warnings"]
@@ -298,18 +309,18 @@ def test_a_last_answer_in_a_lost_file_is_unknown_and_not_never(with_a_hole: logs
 def test_totals_and_codes_say_what_they_lack(with_a_hole: logstore.LogStore) -> None:
     """At the edges of a range the records are read, and some of them cannot be."""
     window = Window(START + timedelta(hours=20, minutes=30), START + timedelta(hours=50))
-    assert "cannot be read" in measures.summary(with_a_hole, Selection(), window).warnings[0]
+    assert "cannot be read" in rankings.summary(with_a_hole, Selection(), window).warnings[0]
     of = Selection(tenant_ids=("acme",), destination_ids=("d0",))
-    assert destination_health.health(with_a_hole, of, window).warnings
-    assert destination_health.codes(with_a_hole, of, window).attrs["warnings"]
-    assert destination_health.everybody(with_a_hole, window)["tenant_id"].warnings
-    assert destination_health.ranked(with_a_hole, Selection(tenant_ids=("acme",)), window).warnings
+    assert health.health(with_a_hole, of, window).warnings
+    assert health.codes(with_a_hole, of, window).attrs["warnings"]
+    assert health.everybody(with_a_hole, window)["tenant_id"].warnings
+    assert health.ranked(with_a_hole, Selection(tenant_ids=("acme",)), window).warnings
 
 
 def test_a_month_without_counts_leaves_the_last_answers_unknown(with_a_hole: logstore.LogStore) -> None:
     with with_a_hole.database.transaction() as connection:
         metrics.doubt(connection, "attempts", START.date().replace(day=1))
-    ranked = measures.ranking(with_a_hole, Selection(), Window(START, END), by="tenant_id")
+    ranked = rankings.ranking(with_a_hole, Selection(), Window(START, END), by="tenant_id")
     assert set(ranked["unread"][0]) == {"success"}
 
 
@@ -321,11 +332,13 @@ def test_what_reads_very_many_records_waits_until_somebody_asks(
 ) -> None:
     window = Window(START, END)
     monkeypatch.setattr(measures, "READ_MOST", 100)
-    published = fates.fates(filled, Selection(), window, UTC)
+    published = range_outcomes.fates(filled, Selection(), window, UTC)
     assert set(published["outcome"]) == {"published"} and published["count"].sum() == 300
-    assert set(fates.fates(filled, Selection(), window, UTC, everything=True)["outcome"]) == set(fates.FATES)
+    assert set(range_outcomes.fates(filled, Selection(), window, UTC, everything=True)["outcome"]) == set(
+        range_outcomes.FATES
+    )
     few = Window(START, START + timedelta(days=5))
-    assert set(fates.fates(filled, Selection(), few, UTC)["outcome"]) == set(fates.FATES)
+    assert set(range_outcomes.fates(filled, Selection(), few, UTC)["outcome"]) == set(range_outcomes.FATES)
 
 
 def test_quiet_times_are_bars_of_zero(filled: logstore.LogStore) -> None:
@@ -349,15 +362,15 @@ def test_a_week_needs_no_scan_where_the_roll_ups_know_enough(selection: Selectio
 
 
 def test_a_count_that_takes_too_long_says_that_it_is_too_broad(store: logstore.LogStore) -> None:
-    with pytest.raises(measures.TooBroad, match="narrow the time"), deadline.within(0.3):
-        measures.count(store, select(func.pg_sleep(5)))
+    with pytest.raises(TooBroad, match="narrow the time"), deadline.within(0.3):
+        lookups.count(store, select(func.pg_sleep(5)))
 
 
 def test_counting_survives_a_connection_that_was_cut(store: logstore.LogStore) -> None:
-    assert measures.extent(store, "event") is None
+    assert lookups.extent(store, "event") is None
     with store.database.connection(autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    assert measures.count(store, select(text("1"))) == [(1,)]
+    assert lookups.count(store, select(text("1"))) == [(1,)]

@@ -13,7 +13,9 @@ import streamlit as st
 
 import logstore
 from logstore import Attempt
-from logstore.workbench import breakdowns, later, measures, rankings
+from logstore.workbench import background, ranking_table
+from logstore.workbench.counts import measures, rankings
+from logstore.workbench.overview import failures
 from tests.pages.conftest import Show, param, rows, run, said, small_log
 from tests.test_archive import make_cold
 
@@ -85,14 +87,14 @@ def test_every_page_runs_with_every_range(show: Show) -> None:
 
 
 def test_the_page_is_there_before_its_counts(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
-    may, rank = threading.Event(), measures.ranking
-    monkeypatch.setattr(measures, "ranking", lambda *given, **asked: may.wait(20) and rank(*given, **asked))
-    monkeypatch.setattr(later, "PATIENCE", 0.0)
+    may, rank = threading.Event(), rankings.ranking
+    monkeypatch.setattr(rankings, "ranking", lambda *given, **asked: may.wait(20) and rank(*given, **asked))
+    monkeypatch.setattr(background, "PATIENCE", 0.0)
     app = show("Overview")
     assert "Failing destinations" in said(app) and "Newest failed attempts" in said(app)
     assert next(metric.value for metric in app.metric if metric.label == "Attempts") == "…"
     may.set()
-    monkeypatch.setattr(later, "PATIENCE", 20.0)
+    monkeypatch.setattr(background, "PATIENCE", 20.0)
     app.run()
     assert next(metric.value for metric in app.metric if metric.label == "Attempts") == "228"
 
@@ -187,7 +189,7 @@ RANKED = pandas.DataFrame({"tenant_id": ["acme", "globex"], "destination_id": ["
 
 def test_a_click_follows_the_row_that_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[str] = []
-    drawn = rankings.on_click("clicked", RANKED, lambda row: followed.append(row["destination_id"]))
+    drawn = ranking_table.on_click("clicked", RANKED, lambda row: followed.append(row["destination_id"]))
     monkeypatch.setattr(st, "session_state", {"clicked": {"row": 1, "label": ""}})
     drawn["on_click"](*drawn["args"])
     assert followed == ["d-late"]
@@ -206,12 +208,12 @@ def test_a_click_on_the_overview_leads_to_the_page_of_what_was_clicked(show: Sho
 
 def test_a_group_of_failures_leads_to_its_code_and_message(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[object] = []
-    monkeypatch.setattr(breakdowns, "leave", lambda page, pairs: left.append((page, dict(pairs))))
+    monkeypatch.setattr(failures, "leave", lambda page, pairs: left.append((page, dict(pairs))))
     app = show("Overview")
     assert not app.exception
     where = 'code = "503" and response_data.body = "said 503"'
     row = pandas.Series({"tenant_id": "acme", "destination_id": "d-bad", "where": where})
-    breakdowns._to_group(_Framed(), row)  # type: ignore[arg-type]
+    failures._to_group(_Framed(), row)  # type: ignore[arg-type]
     expected = {"tenant_ids": "acme", "destination_ids": "d-bad", "status": "failed", "where": where}
     assert left == [("Attempts", expected)]
     assert len(rows(show("Attempts", limit="500", **expected))) == 60

@@ -14,8 +14,9 @@ import logstore
 from logstore import archive, maintenance, partitions
 from logstore.maintenance.locks import the_only_one
 from logstore.retention import Month, Policy
-from logstore.workbench import months, working
-from logstore.workbench.children import children
+from logstore.workbench import maintenance_progress
+from logstore.workbench.partitions import months
+from logstore.workbench.processes import children
 from tests.pages.conftest import Show, param, rows, run, said
 from tests.records_of import attempt
 
@@ -59,7 +60,7 @@ def press(app: AppTest, label: str) -> AppTest:
 
 def ended(app: AppTest) -> AppTest:
     """The page after the command that it started has ended."""
-    (child,) = children().all(working.KIND)
+    (child,) = children().all(maintenance_progress.KIND)
     child.process.wait(60)
     return app.run()
 
@@ -158,7 +159,7 @@ def test_a_reader_is_told_what_to_set_and_every_button_is_off(
     off = {button.label for button in app.button if button.disabled}
     assert off >= {"Apply this plan", "Undo: take it back into PostgreSQL", "Verify its segments", "Purge it"}
     assert "Change a policy" not in [expander.label for expander in app.expander]
-    working.start(("undo", name(6)), "maintain", "undo", name(6), "--json")
+    maintenance_progress.start(("undo", name(6)), "maintain", "undo", name(6), "--json")
     assert not children().all(), "not even when a button is pressed that was on before"
 
 
@@ -202,9 +203,14 @@ def test_every_condition_has_its_own_word_and_its_own_sign_beside_the_colour() -
 
 def test_an_outcome_is_a_sentence_about_months() -> None:
     steps = [{"action": action, "partition": "events_2026_08"} for action in ("close", "export", "flip", "detach")]
-    assert working.outcome(steps) == ("Done in 4 steps: events_2026_08 served from the archive now, undo is possible.")
-    assert working.outcome([]) == "There was nothing to do."
-    assert working.said(("verify", "x"), [{"what": "f", "problem": "is cut", "done": "quarantined"}])[0] is False
+    assert maintenance_progress.outcome(steps) == (
+        "Done in 4 steps: events_2026_08 served from the archive now, undo is possible."
+    )
+    assert maintenance_progress.outcome([]) == "There was nothing to do."
+    assert (
+        maintenance_progress.said(("verify", "x"), [{"what": "f", "problem": "is cut", "done": "quarantined"}])[0]
+        is False
+    )
 
 
 def test_what_works_elsewhere_is_shown_and_a_run_that_is_cancelled_says_that_it_goes_on(
@@ -216,8 +222,8 @@ def test_what_works_elsewhere_is_shown_and_a_run_that_is_cancelled_says_that_it_
         assert "started elsewhere" in bar.proto.text
         assert "the plan is made anew" in plain(app)
         assert not [button for button in app.button if button.label in ("Apply this plan", "Cancel")]
-    working.start(("apply the plan",), "maintain", "apply", "--yes", "--json")
-    (child,) = children().all(working.KIND)
+    maintenance_progress.start(("apply the plan",), "maintain", "apply", "--yes", "--json")
+    (child,) = children().all(maintenance_progress.KIND)
     child.process.send_signal(signal.SIGSTOP)  # so that it cannot end before it is cancelled
     app = press(run("Partitions"), "Cancel")
     child.process.send_signal(signal.SIGCONT)

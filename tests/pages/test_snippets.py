@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from logstore import Event
-from logstore.workbench import snippets, texts
+from logstore.workbench import texts
+from logstore.workbench.event import snippets
 
 HOSTILE = 'it\'s $(touch /tmp/x) `id` "q" \\ \r\nX-Evil: 1 ü %41 !1'
 

@@ -20,8 +20,9 @@ from logstore import analysis, archive
 from logstore.analysis import Answer, views
 from logstore.embedded import EmbeddedServer
 from logstore.settings import ROOT
-from logstore.workbench import answers, cached, jobs, questions_form
-from logstore.workbench.jobs import Job, Request
+from logstore.workbench import cached
+from logstore.workbench.sql import query_job, question_form, result_formats
+from logstore.workbench.sql.query_job import Job, Request
 from tests.conftest import new_database
 from tests.pages.conftest import PAGES, param, rows, said
 from tests.records_of import START, attempt, event
@@ -117,11 +118,11 @@ def test_an_attack_or_a_mistake_is_one_sentence(show: Any, sql: str) -> None:
 
 
 def test_a_long_answer_is_cut_and_says_so(show: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "ROWS", 10)
+    monkeypatch.setattr(query_job, "ROWS", 10)
     app = show(sql="SELECT id FROM attempts")
     assert len(rows(app)) == 10
     assert "there are more" in said(app)
-    monkeypatch.setattr(jobs, "ROWS", 5)
+    monkeypatch.setattr(query_job, "ROWS", 5)
     app = show(question="never_succeeded", run="1")
     assert len(rows(app)) == 5
     assert "there are more" in said(app)
@@ -170,7 +171,7 @@ def test_every_question_says_the_same_in_the_editor(show: Any) -> None:
             known = {parameter.name for parameter in question.parameters}
             parameters = tuple(pair for pair in given if pair[0] in known)
             for values in ((), parameters):
-                plain = duck.execute(questions_form.as_sql(question, values)).fetchall()
+                plain = duck.execute(question_form.as_sql(question, values)).fetchall()
                 assert plain == analysis.ask(store, name, **dict(values)).rows, name
 
 
@@ -234,7 +235,7 @@ def test_a_question_that_takes_too_long_is_stopped(show: Any, monkeypatch: pytes
     endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"
     question = analysis.Question(name="endless", title="T", parameters=(), sql=endless)
     monkeypatch.setattr(analysis, "questions", lambda: {"endless": question})
-    monkeypatch.setattr(jobs, "SECONDS", 0.3)
+    monkeypatch.setattr(query_job, "SECONDS", 0.3)
     job = Job(cached.store(), Request(question="endless"))
     assert job.done.wait(10)
     assert "stopped after 0.3 s" in str(job.error)
@@ -260,7 +261,7 @@ def test_a_question_can_be_cancelled_while_it_copies_the_hot_months(monkeypatch:
 @pytest.mark.usefixtures("show")
 def test_the_limit_of_time_counts_the_copying_of_hot_months(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "_copy_hot", _endless)
-    monkeypatch.setattr(jobs, "SECONDS", 0.3)
+    monkeypatch.setattr(query_job, "SECONDS", 0.3)
     job = Job(cached.store(), Request(question="noisiest_tenants", tiers="both"))
     assert job.done.wait(10)
     assert "stopped after 0.3 s: the hot months are too large to be copied" in str(job.error)
@@ -290,25 +291,27 @@ def answer(**columns: list[Any]) -> Answer:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", '=HYPERLINK("http://x")'])
 def test_a_formula_in_the_csv_is_text(text: str) -> None:
-    read = list(csv.reader(io.StringIO(answers.as_csv(answer(**{text: [text]})).decode(), newline="")))
+    read = list(csv.reader(io.StringIO(result_formats.as_csv(answer(**{text: [text]})).decode(), newline="")))
     assert read == [[f"'{text}"], [f"'{text}"]]
 
 
 def test_numbers_times_and_nested_values_are_written_plainly() -> None:
     moment = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    written = answers.as_csv(answer(n=[-1.5], big=[-(2**60)], t=[moment], none=[None], list=[["1", "=x"]])).decode()
+    written = result_formats.as_csv(
+        answer(n=[-1.5], big=[-(2**60)], t=[moment], none=[None], list=[["1", "=x"]])
+    ).decode()
     assert written.splitlines()[1] == '-1.5,-1152921504606846976,2026-03-01T12:00:00Z,,"[""1"", ""=x""]"'
 
 
 def test_the_same_heading_twice_is_kept_apart() -> None:
-    assert answers.headings(["a", "a", "a (2)", "a"]) == ["a", "a (2)", "a (2) (2)", "a (3)"]
+    assert result_formats.headings(["a", "a", "a (2)", "a"]) == ["a", "a (2)", "a (2) (2)", "a (3)"]
 
 
 def test_a_column_of_codes_is_drawn_as_words_and_one_of_days_as_time() -> None:
     import pandas
 
     def axis(values: list[Any]) -> str:
-        figure = answers.picture(pandas.DataFrame({"x": values, "y": [1, 2]}), x="x", y="y", line=True)
+        figure = result_formats.picture(pandas.DataFrame({"x": values, "y": [1, 2]}), x="x", y="y", line=True)
         return str(figure.layout.xaxis.type)
 
     assert axis(["404", "timeout"]) == "category"

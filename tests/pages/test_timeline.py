@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from logstore import Attempt, Event
 from logstore.workbench.deliveries import deliveries
-from logstore.workbench.timeline import axis, timeline
+from logstore.workbench.event.timeline import axis, timeline
 
 START = datetime(2026, 8, 1, 12, tzinfo=UTC)
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import Event, Selection, TimeFilter
-from logstore.workbench import navigation, snippets, texts, times
+from logstore.workbench import texts, times, url
+from logstore.workbench.event import snippets
 from logstore.workbench.view import UnreadableLink, View
 
 NOW = datetime(2026, 8, 15, 12, 34, 56, 789, tzinfo=UTC)
@@ -64,11 +65,11 @@ def test_a_fragment_runs_the_whole_page_only_when_the_view_changes(
 ) -> None:
     """A poll may call back for a table that is gone, with the URL of before: running the page would draw the old one."""
     called: list[str] = []
-    url = SimpleNamespace(from_dict=lambda _: called.append("written"))
-    monkeypatch.setattr(navigation, "pairs", lambda: [("limit", "10")])
-    monkeypatch.setattr(navigation, "get_script_run_ctx", lambda: SimpleNamespace(fragment_ids_this_run=["polls"]))
-    monkeypatch.setattr(navigation, "st", SimpleNamespace(query_params=url, rerun=lambda: called.append("run")))
-    navigation.change(lambda view: view.but(limit=limit))
+    parameters = SimpleNamespace(from_dict=lambda _: called.append("written"))
+    monkeypatch.setattr(url, "pairs", lambda: [("limit", "10")])
+    monkeypatch.setattr(url, "get_script_run_ctx", lambda: SimpleNamespace(fragment_ids_this_run=["polls"]))
+    monkeypatch.setattr(url, "st", SimpleNamespace(query_params=parameters, rerun=lambda: called.append("run")))
+    url.change(lambda view: view.but(limit=limit))
     assert called == ["written", "run"] * runs
 
 

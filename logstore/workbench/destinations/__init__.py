@@ -1,0 +1,1 @@
+"""The page of destinations: which of them fail, how, and since when?"""

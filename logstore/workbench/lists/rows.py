@@ -1,0 +1,104 @@
+"""The rows of one page: the table, the ids that lead on, and the attempt that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from logstore.cursor import Kind
+from logstore.errors import TooBroad
+from logstore.records import Attempt, Page
+from logstore.workbench import cached, record_details, record_table, texts
+from logstore.workbench import frame as frames
+from logstore.workbench.counts import page_outcomes
+from logstore.workbench.frame import Frame
+
+_ROWS_SEEN, _HEIGHT = 15, 560
+_UNKNOWN = "❔ unknown"
+
+
+def rows(
+    frame: Frame,
+    kind: Kind,
+    page: Page[Any],
+    *,
+    without: Sequence[str] = (),
+    narrow: Callable[[Any, str], None] | None = None,
+) -> None:
+    """The table of a page; a click on an id goes there, a chosen row opens.
+
+    `without` are columns that say nothing here; `narrow` acts on a clicked tenant or destination, if not by a filter.
+    """
+    names = record_table.chosen(kind, frame.view.columns, without)
+    # A new page is a new table: nothing stays chosen from the old one, which stays on screen until this one is there.
+    key = f"rows {kind} {page.data[0].id} {page.data[-1].id} {len(page)} {','.join(names)}"
+    outcomes = outcomes_of(page) if "outcome" in names else None
+    open_row = [i for i, record in enumerate(page.data) if record.id == frame.view.open][:1]
+    st.dataframe(
+        record_table.table(frame, kind, page, names, outcomes),
+        key=key,
+        hide_index=True,
+        height="content" if len(page) <= _ROWS_SEEN else _HEIGHT,
+        column_config=record_table.config(frame, kind, names, key),
+        on_select=lambda: _chosen(key, kind, page),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": open_row, "columns": [], "cells": []}},
+    )
+    follow = st.session_state.pop("follow", None)
+    if follow is not None:
+        frames.go_to_event(follow.id, follow.tenant_id)
+    click = record_table.clicked(kind, names, key)
+    if click is not None and click[1] < len(page):
+        _follow(frame, click[0], page.data[click[1]], narrow)
+    opened(frame, kind, page)
+
+
+def opened(frame: Frame, kind: Kind, page: Page[Any]) -> None:
+    """The attempt that the URL names, wherever it is."""
+    if kind == "attempt" and frame.view.open is not None:
+        here = next((attempt for attempt in page.data if attempt.id == frame.view.open), None)
+        record_details.attempt(frame, here or cached.store().retrieve_attempt(frame.view.open))
+
+
+def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
+    state: Any = st.session_state.get(key) or {}
+    found = state.get("selection", {}).get("rows", [])
+    record = page.data[found[0]] if found and found[0] < len(page) else None
+    if kind == "event":
+        st.session_state["follow"] = record
+    else:
+        frames.change(lambda view: view.but(open=record.id if record else None))
+
+
+def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str], None] | None) -> None:
+    if column in ("id", "event"):
+        if isinstance(record, Attempt):
+            frames.go_to_event(record.event_id, record.tenant_id, record.id if column == "id" else None)
+        frames.go_to_event(record.id, record.tenant_id)
+    if narrow is not None:
+        narrow(record, column)
+    only: dict[str, Any] = {"tenant_ids": (record.tenant_id,)}
+    if column == "destination":
+        only["destination_ids"] = (record.destination_id,)
+    frames.write(frame.view.select(**only))
+    st.rerun()
+
+
+def outcomes_of(page: Page[Any]) -> dict[tuple[str, str], str]:
+    """What became of the events of a page, by (tenant, id); what could not be read is unknown, and not nothing."""
+    try:
+        found = page_outcomes.outcomes(cached.store(), page)
+    except TooBroad as error:  # the rows themselves are there
+        st.warning(f"What became of these events: {texts.markdown(error, 300)}")
+        return {(event.tenant_id, event.id): _UNKNOWN for event in page}
+    for warning in found.warnings:
+        st.warning(texts.markdown(warning, 600))
+    said = {key: _outcome(len(reached), sum(reached)) for key, reached in found.items()}
+    return said | dict.fromkeys(found.unknown, _UNKNOWN)
+
+
+def _outcome(tried: int, reached: int) -> str:
+    mark = "✅ delivered to" if tried == reached else "❌ reached"
+    return f"{mark} {reached} of {tried}"

@@ -1,0 +1,1 @@
+"""The page of loads: what came in, what is coming in, and what could not?"""

@@ -1,0 +1,1 @@
+"""The overview: how is delivery, and where is trouble?"""

@@ -1,0 +1,88 @@
+"""Why attempts fail: the failures of a range in groups; each row leads to its attempts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas
+import streamlit as st
+
+from logstore.records import Selection
+from logstore.workbench import cached, histogram, times
+from logstore.workbench.background import later
+from logstore.workbench.charts import BAD
+from logstore.workbench.counts import measures
+from logstore.workbench.counts.measures import Many
+from logstore.workbench.frame import Frame
+from logstore.workbench.overview import failure_groups
+from logstore.workbench.overview.many_records import everything, offer
+from logstore.workbench.ranking_table import leave, on_click
+from logstore.workbench.record_table import LINK
+from logstore.workbench.times import Window
+
+_GROUPS = 10
+_FAILED = Selection(status="failed")
+
+
+def failures_of(frame: Frame, window: Window) -> None:
+    """Failed attempts by destination, code and message."""
+    st.subheader("Why attempts fail", anchor=False)
+    store, all_ = cached.store(), everything()
+    count = lambda: failure_groups.groups(store, window, most=_GROUPS)  # noqa: E731 - an argument
+    later(
+        ("failures", window, all_),
+        lambda: measures.unless_many(store, "attempt", _FAILED, window, count, everything=all_),
+        lambda found: _groups(frame, found),
+        words="Grouping the failures…",
+    )
+
+
+def _groups(frame: Frame, found: pandas.DataFrame | Many) -> None:
+    if isinstance(found, Many):
+        offer(found, "failed attempts")
+        return
+    histogram.unread(found.attrs["warnings"])
+    if found.empty:
+        st.caption("No failed attempts in this range.")
+        return
+    shown = pandas.DataFrame(
+        {
+            "message": [f"{LINK} {message or 'no message'}" for message in found["message"]],
+            "code": [code or "none" for code in found["code"]],
+            "failed": found["failed"],
+            "trend": found["trend"],
+            "destination": found["destination_id"],
+            "tenant": found["tenant_id"],
+            "first": [times.ago(time, frame.now) for time in found["first"]],
+            "last": [times.ago(time, frame.now) for time in found["last"]],
+        }
+    )
+    click = on_click("group click", found, lambda row: _to_group(frame, row))
+    config: dict[str, Any] = {
+        "message": st.column_config.ButtonColumn(
+            "what the answer said", type="tertiary", alignment="left", width=215, **click
+        ),
+        "code": st.column_config.TextColumn("code", width=95),
+        "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=105),
+        "trend": st.column_config.BarChartColumn("over the range", y_min=0, color=BAD, width=125),
+        "destination": st.column_config.TextColumn("destination", width=225),
+        "tenant": st.column_config.TextColumn("tenant", width=125),
+        "first": st.column_config.TextColumn("first seen", width=95, help="in this range"),
+        "last": st.column_config.TextColumn("last seen", width=95),
+    }
+    st.dataframe(shown, key="groups", hide_index=True, column_config=config, height="content")
+    if found.attrs["groups"] > len(found):
+        st.caption(f"The {len(found)} largest of {found.attrs['groups']:,} groups of destination, code and message.")
+    if found.attrs["cut"]:
+        st.caption(
+            f"More than {failure_groups.MOST:,} different answers: groups of rare ones are not added up to the end."
+        )
+
+
+def _to_group(frame: Frame, row: Any) -> None:
+    only = {"tenant_ids": row["tenant_id"], "destination_ids": row["destination_id"]}
+    _leave(frame, **only, status="failed", where=row["where"])
+
+
+def _leave(frame: Frame, **only: str) -> None:
+    leave("Attempts", [*frame.view.carried(), *only.items()])

@@ -1,0 +1,178 @@
+"""The overview: how much happened, how much of it failed, where, why, and what to look at next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas
+import streamlit as st
+
+from logstore import deadline
+from logstore.records import Selection
+from logstore.workbench import cached, empty_lists, histogram, ranking_table, texts, times
+from logstore.workbench import frame as frames
+from logstore.workbench.background import later
+from logstore.workbench.counts import range_outcomes, rankings
+from logstore.workbench.counts.measures import Many
+from logstore.workbench.counts.rankings import Summary
+from logstore.workbench.frame import Frame
+from logstore.workbench.lists import rows
+from logstore.workbench.overview import badges, failures, latencies, many_records, topics
+from logstore.workbench.times import Window
+from logstore.workbench.view import grouped
+
+_SHOWN = 8
+_SECONDS = 3.0  # that the newest failures may take
+
+
+def page(frame: Frame) -> None:
+    """Counts, the histogram, what fails and why, topics, latencies, and the newest failures; all of the same time."""
+    ranking_table.left()
+    with frames.sentences():
+        badges.badges()
+    if cached.extent("attempt") is None and cached.extent("event") is None:
+        st.info("The log is empty. Load the sample data, or your own files, then reload this page:", icon="📭")
+        st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
+        return
+    window, inside = frame.window, Selection(time=frame.view.asked(frame.now).time)
+    with frames.sentences():
+        _numbers(frame, window)
+    with frames.sentences():
+        histogram.chart(frame, "attempt", inside)
+    with frames.sentences():
+        _failing(frame, window, inside)
+    with frames.sentences():
+        failures.failures_of(frame, window)
+    with st.container(horizontal=True, gap="medium"):  # side by side where there is room
+        with st.container(width=640), frames.sentences():
+            topics.topics(frame, window)
+        with st.container(width=440), frames.sentences():
+            latencies.latencies(window)
+    with frames.sentences():
+        _newest(frame, inside)
+
+
+def _summary(
+    window: Window, draw: Callable[[Summary], None], *, words: str, meanwhile: Callable[[], None] | None = None
+) -> None:
+    """Counted beside the page, once for all that is drawn of it."""
+    store = cached.store()
+    count = lambda: rankings.summary(store, Selection(), window)  # noqa: E731 - an argument
+    later(("summary", window), count, draw, words=words, meanwhile=meanwhile)
+
+
+def _numbers(frame: Frame, window: Window) -> None:
+    with st.container(horizontal=True, gap="small"):
+        with st.container(width=645):
+            _summary(window, _counts, words="Counting…", meanwhile=lambda: _three("…", "…", "…"))
+        with st.container(width=430):
+            _look_up(frame, window)
+
+
+def _counts(found: Summary) -> None:
+    tried, failed = found.attempts, found.failed
+    succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
+    _three(
+        f"{found.events:,}",
+        f"{tried:,}",
+        succeeded,
+        to=f"to {len(found.destinations):,} destinations of {found.destinations['tenant_id'].nunique():,} tenants",
+        of=f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed",
+    )
+
+
+def _three(events: str, attempts: str, succeeded: str, *, to: str | None = None, of: str | None = None) -> None:
+    with st.container(horizontal=True, gap="small"):
+        _number("Events published", events, None)
+        _number("Attempts", attempts, to)
+        _number("Attempts that succeeded", succeeded, of)
+
+
+def _look_up(frame: Frame, window: Window) -> None:
+    """What became of the events; the list of events asks the same, so that it is counted once."""
+    wait = lambda: _undelivered(("…", "…"))  # noqa: E731 - an argument
+    if not many_records.everything():
+        histogram.event_fates(frame, Selection(), window, _fates, meanwhile=wait)
+        return
+    store, zone = cached.store(), frame.zone
+    later(
+        ("all fates", window, str(zone)),
+        lambda: range_outcomes.fates(store, Selection(), window, zone, everything=True),
+        _fates,
+        words="Looking up what became of these events…",
+        meanwhile=wait,
+    )
+
+
+def _fates(found: pandas.DataFrame) -> None:
+    numbers = found.groupby("outcome")["count"].sum()
+    if "published" in numbers:
+        _undelivered(("?", "?"))
+        many_records.offer(Many(int(numbers["published"])), "events and their attempts")
+        return
+    _undelivered([f"{int(numbers[fate]):,}" for fate in ("not delivered", "never attempted")])
+    histogram.unread(found.attrs["warnings"])
+
+
+def _undelivered(numbers: Sequence[str]) -> None:
+    missed, never = numbers
+    with st.container(horizontal=True, gap="small"):
+        reached = "of this range, with a destination that no attempt has reached so far"
+        _number("Events not delivered", missed, reached)
+        _number("Events never attempted", never, "of this range, that no destination took")
+
+
+def _number(label: str, number: str, help_: str | None) -> None:
+    st.metric(label, number, border=True, help=help_, width=207)
+
+
+def _failing(frame: Frame, window: Window, inside: Selection) -> None:
+    st.subheader("Failing destinations", anchor=False)
+
+    def draw(found: Summary) -> None:
+        histogram.unread(found.warnings)
+        if not found.attempts:
+            empty_lists.nothing(frame, "attempt", inside)
+            return
+        failing = found.destinations[found.destinations["failed"] > 0]
+        if failing.empty:
+            st.success(f"None of the {found.attempts:,} attempts in this range failed.", icon="✅")
+            return
+        worst = failing.head(_SHOWN).reset_index(drop=True)
+        ranking_table.ranking(
+            frame, worst, key="failing", follow=lambda row: ranking_table.leave("Destinations", _to(frame, row))
+        )
+        if len(failing) > len(worst):
+            st.caption(f"The {len(worst)} with most failed attempts, of {len(failing):,} that have some.")
+
+    _summary(window, draw, words="Ranking…")
+
+
+def _to(frame: Frame, of: Any) -> list[tuple[str, str]]:
+    """One destination over the same time, as a link says it."""
+    where = Selection(tenant_ids=(of.tenant_id,), destination_ids=(of.destination_id,))
+    return [*frame.view.carried(), *where.to_query()]
+
+
+def _newest(frame: Frame, inside: Selection) -> None:
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+        st.subheader("Newest failed attempts", anchor=False, width="content")
+        params = grouped([*frame.view.carried(), ("status", "failed")])
+        st.page_link(frames.PAGES["Attempts"][0], label="All failed attempts", icon="🚚", query_params=params)
+    with deadline.within(_SECONDS):
+        found = cached.store().list_attempt(inside.but(status="failed"), limit=_SHOWN)
+        newest = found if found.data else cached.store().list_attempt(Selection(status="failed"), limit=1)
+    for warning in found.warnings:
+        st.warning(texts.markdown(warning, 600))
+    if found.data:
+        path = frames.PAGES["Destinations"][0]
+        rows.rows(
+            frame,
+            "attempt",
+            found,
+            narrow=lambda attempt, _: st.switch_page(path, query_params=grouped(_to(frame, attempt))),
+        )
+        return
+    old = f"; the newest failure is {times.span(frame.now - newest.data[0].time)} old" if newest.data else ""
+    st.caption(f"None in this range{old}.")

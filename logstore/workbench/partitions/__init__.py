@@ -1,0 +1,1 @@
+"""The page of partitions: where is each month of the log, and what should be done about it?"""

@@ -1,0 +1,1 @@
+"""The page of questions in SQL over the archive."""
