@@ -57,6 +57,9 @@ HEAVY = {
     "plotly": {"workbench"},
 }
 
+# The packages of the workbench that pages build on; every other one is a page's, and pages do not know each other.
+BUILT_ON = {"counts", "lists"}
+
 
 @cache  # every test asks, and parsing the package takes a while
 def modules() -> dict[str, set[str]]:
@@ -91,6 +94,46 @@ def test_a_module_imports_only_what_stands_before_it(name: str) -> None:
         parts = imported.split(".")
         if parts[0] == "logstore" and len(parts) > 1 and parts[1] in ORDER:
             assert ORDER.index(parts[1]) <= ORDER.index(station(name)), f"{name} imports {imported}"
+
+
+def packages() -> set[str]:
+    return {path.parent.name for path in (ROOT / "logstore" / "workbench").glob("*/__init__.py")}
+
+
+def used(name: str) -> set[str]:
+    """What a module of the workbench imports of it: its packages, and the modules beside them."""
+    parts = [full.split(".") for full in modules()[name]]
+    return {full[2] for full in parts if full[:2] == ["logstore", "workbench"] and len(full) > 2}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in modules() if name.startswith("workbench.")))
+def test_a_page_knows_no_other_page_and_what_pages_share_knows_none(name: str) -> None:
+    inside = name.split(".")[1]
+    known = used(name) & packages()
+    if inside == "counts":
+        assert used(name) <= {"counts", "times"}, "what is counted needs nothing of a page"
+    elif inside == "lists":
+        assert known <= {"counts", "lists"}
+    elif inside in packages():
+        assert known <= {inside, *BUILT_ON}
+    else:
+        assert known <= {"counts"}, "it stands beside the packages: what only one page uses belongs into its package"
+
+
+def test_what_is_counted_knows_no_streamlit() -> None:
+    counted = [imported for name, imported in modules().items() if name.startswith("workbench.counts.")]
+    assert counted and not any(full.split(".")[0] == "streamlit" for imported in counted for full in imported)
+
+
+def test_every_page_enters_by_the_page_of_its_package() -> None:
+    entered = set()
+    for path in (ROOT / "app.py", *(ROOT / "pages").glob("*.py")):
+        nodes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+        found = {str(node.module).removeprefix("logstore.workbench.") for node in nodes}
+        (entry,) = found - {"frame"}
+        assert entry.endswith(".page"), f"{path.name} imports {entry}"
+        entered.add(entry.removesuffix(".page"))
+    assert entered == packages() - {"counts"}
 
 
 @pytest.mark.parametrize("package", sorted(HEAVY))
