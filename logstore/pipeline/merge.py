@@ -8,8 +8,6 @@ of it; with it the load is done, its letters are kept and its staging is gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import psycopg
@@ -18,28 +16,13 @@ from psycopg import sql
 from logstore import partitions
 from logstore.errors import LoadError
 from logstore.faults import fault
-from logstore.pipeline.place import Merged, attach, insert, refuse, shorten_names, take_counts, update
+from logstore.pipeline.place import Merged, Staged, attach, insert, refuse, shorten_names, take_counts, update
 from logstore.postgres import Database
 from logstore.statements import statements
 
 _RETRIES = 5
 # The month was closed, another writer and we waited for each other, a month was detached: look again and decide anew.
 _LOOK_AGAIN = ("LS001", "40P01", "23514")
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """One staging table: the rows that a load has for one month."""
-
-    name: str
-    parent: str
-    month: date
-    rows: int
-
-    @property
-    def counts(self) -> str:
-        """The table of its roll-up, until it is attached."""
-        return f"{self.name}_counts"
 
 
 def staged(connection: psycopg.Connection[Any], load: int) -> list[Staged]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -15,19 +15,19 @@ from logstore.statements import statements
 from logstore.tables import JSON_COLUMNS
 
 
-class Month(Protocol):
-    """A staging table."""
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One staging table: the rows that a load has for one month."""
+
+    name: str
+    parent: str
+    month: date
+    rows: int
 
     @property
-    def name(self) -> str: ...
-    @property
-    def parent(self) -> str: ...
-    @property
-    def month(self) -> date: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def counts(self) -> str: ...
+    def counts(self) -> str:
+        """The table of its roll-up, until it is attached."""
+        return f"{self.name}_counts"
 
 
 @dataclass(slots=True)
@@ -40,14 +40,14 @@ class Merged:
     dead: int = 0
 
 
-def take_counts(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> None:
+def take_counts(connection: psycopg.Connection[Any], table: Staged, merged: Merged) -> None:
     """Add the roll-up of a month that will be attached to those of the log."""
     rows = metrics.add_counts(connection, table.parent, table.counts)
     merged.inserted += rows
     merged.skipped += table.rows - rows
 
 
-def attach(connection: psycopg.Connection[Any], table: Month) -> None:
+def attach(connection: psycopg.Connection[Any], table: Staged) -> None:
     """Make the staging table itself the month. Dropping its last two columns rewrites nothing."""
     staging, name = sql.Identifier(table.name), partitions.partition_name(table.parent, table.month)
     connection.execute(
@@ -57,7 +57,7 @@ def attach(connection: psycopg.Connection[Any], table: Month) -> None:
     partitions.attach(connection, table.parent, table.month)
 
 
-def shorten_names(connection: psycopg.Connection[Any], load: int, table: Month) -> None:
+def shorten_names(connection: psycopg.Connection[Any], load: int, table: Staged) -> None:
     """Indexes and statistics lose the load's number, where the name is free."""
     name = partitions.partition_name(table.parent, table.month)
     found = connection.execute(statements("postgres", "pipeline")["names_to_shorten"], {"table": name}).fetchall()
@@ -69,9 +69,9 @@ def shorten_names(connection: psycopg.Connection[Any], load: int, table: Month) 
             )
 
 
-def insert(connection: psycopg.Connection[Any], table: Month, merged: Merged) -> int:
+def insert(connection: psycopg.Connection[Any], table: Staged, merged: Merged) -> int:
     """Insert the rows that are not there yet, sorted by (time, id)."""
-    columns = sql.SQL(", ").join(map(sql.Identifier, columns_of(table)))
+    columns = sql.SQL(", ").join(map(sql.Identifier, columns_of(table.parent)))
     inserted = connection.execute(
         sql.SQL(
             "INSERT INTO {parent} ({columns}) SELECT {columns} FROM (SELECT DISTINCT ON (time, id) * FROM {staging}"
@@ -82,7 +82,7 @@ def insert(connection: psycopg.Connection[Any], table: Month, merged: Merged) ->
     return inserted
 
 
-def update(connection: psycopg.Connection[Any], table: Month, inserted: int, merged: Merged) -> None:
+def update(connection: psycopg.Connection[Any], table: Staged, inserted: int, merged: Merged) -> None:
     """Give attempts that were there the status, code and response of the file; events stay as they are."""
     if inserted == table.rows:
         return
@@ -110,7 +110,7 @@ def update(connection: psycopg.Connection[Any], table: Month, inserted: int, mer
     )
 
 
-def refuse(connection: psycopg.Connection[Any], load: int, table: Month, state: str) -> None:
+def refuse(connection: psycopg.Connection[Any], load: int, table: Staged, state: str) -> None:
     """The month was closed while the load ran: its rows become letters. The line is gone, so the row is written as one.
 
     Payloads as JSON inside a text: a payload that is itself a text would else be read as the JSON inside it.
@@ -122,7 +122,7 @@ def refuse(connection: psycopg.Connection[Any], load: int, table: Month, state: 
     }
     payloads = [
         sql.SQL("{}, {}::text").format(sql.Literal(name), sql.Identifier(name))
-        for name in columns_of(table)
+        for name in columns_of(table.parent)
         if name in JSON_COLUMNS
     ]
     connection.execute(
@@ -135,6 +135,6 @@ def refuse(connection: psycopg.Connection[Any], load: int, table: Month, state: 
     )
 
 
-def columns_of(table: Month) -> tuple[str, ...]:
-    """The columns of the log that a staging table holds."""
-    return COLUMNS["event" if table.parent == "events" else "attempt"]
+def columns_of(parent: str) -> tuple[str, ...]:
+    """The columns of the log that a staging table of this parent holds."""
+    return COLUMNS["event" if parent == "events" else "attempt"]

@@ -18,41 +18,55 @@ import psycopg
 from psycopg import sql
 
 from logstore import fields, metrics, partitions
+from logstore.errors import LoadError
 from logstore.faults import fault
-from logstore.pipeline.merge import Staged
-from logstore.pipeline.place import columns_of
+from logstore.pipeline.place import Staged, columns_of
 from logstore.postgres import Database
 from logstore.statements import statements
 from logstore.tables import JSON_COLUMNS
 
 log = logging.getLogger(__name__)
 
-Step = Callable[[], None]
+
+def estimate(database: Database, load: int) -> None:
+    """Give all staging tables their statistics. Not beside the indexes: ANALYZE would wait for each of them."""
+    with database.connection(autocommit=True) as connection:
+        tables = connection.execute(statements("postgres", "loads")["staging_tables"], {"load": load}).fetchall()
+        for name, _, parent, _, _ in tables:
+            _analyze(connection, name, parent)
 
 
 def prepare(database: Database, tables: Sequence[Staged]) -> None:
     """Give the months that do not exist yet their indexes and roll-ups; note which names and fields all of them hold."""
     with database.connection(autocommit=True) as connection:
         new = [table for table in tables if not _exists(connection, table)]
-        definitions = {
-            table.name: connection.execute(
+        definitions = [
+            (table.name, definition)
+            for table in new
+            for primary, _, definition in connection.execute(
                 statements("postgres", "pipeline")["index_definitions"], {"parent": table.parent}
             ).fetchall()
-            for table in new
-        }
-    # First the primary keys, which find duplicates; then nothing is indexed or counted that will be deleted.
-    _all([partial(_make_key, database, table.name) for table in new])
-    steps = [partial(_describe, database, table, counted=table in new) for table in tables]
-    steps += [
-        partial(_make_index, database, name, definition)
-        for name, found in definitions.items()
-        for primary, _, definition in found
-        if not primary
-    ]
-    _all([*steps, *(partial(_analyze, database, table) for table in tables)])
+            if not primary
+        ]
+    doubled: list[Staged] = []
+
+    def key_and_describe(table: Staged) -> None:
+        if _make_key(database, table):
+            _describe(database, table, counted=True)
+        else:
+            doubled.append(table)
+
+    steps = [partial(key_and_describe, table) for table in new]
+    steps += [partial(_describe, database, table, counted=False) for table in tables if table not in new]
+    _all([*steps, *(partial(_make_index, database, *definition) for definition in definitions)])
+    _all([partial(_single_out, database, table) for table in doubled])
+    with database.connection(autocommit=True) as connection:
+        for table in new:
+            key = sql.SQL("ALTER TABLE {} ADD PRIMARY KEY USING INDEX {}")
+            connection.execute(key.format(sql.Identifier(table.name), _key_name(table)))
 
 
-def _all(steps: Sequence[Step]) -> None:
+def _all(steps: Sequence[Callable[[], None]]) -> None:
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
         for done in [pool.submit(step) for step in steps]:
             done.result()
@@ -63,19 +77,40 @@ def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
     return connection.execute(statements("postgres", "partitions")["month_state"], values).fetchone() is not None
 
 
-def _make_key(database: Database, name: str) -> None:
-    key = sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (time, id)").format(sql.Identifier(name))
+def _key_name(table: Staged) -> sql.Identifier:
+    return sql.Identifier(f"{table.name}_pkey")
+
+
+def _make_key(database: Database, table: Staged) -> bool:
+    """The index of the primary key; False where rows have the same key. It becomes the key at last, which needs a lock."""
+    key = sql.SQL("CREATE UNIQUE INDEX {} ON {} (time, id)").format(_key_name(table), sql.Identifier(table.name))
     with _indexing(database) as connection:
         try:
             connection.execute(key)
         except psycopg.errors.UniqueViolation:
-            _drop_duplicates(connection, name)
-            connection.execute(key)
+            return False
+    return True
 
 
 def _make_index(database: Database, name: str, definition: str) -> None:
     with _indexing(database) as connection:
         connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(name), sql.SQL(definition)))
+
+
+def _single_out(database: Database, table: Staged) -> None:
+    """Of rows with the same key the one with the greatest path and position stays."""
+    with database.connection(autocommit=True) as connection:
+        connection.execute(
+            sql.SQL(
+                "DELETE FROM {table} USING (SELECT ctid AS place, row_number() OVER"
+                " (PARTITION BY time, id ORDER BY file DESC, position DESC) AS rank FROM {table}) AS ranked"
+                " WHERE {table}.ctid = ranked.place AND ranked.rank > 1"
+            ).format(table=sql.Identifier(table.name))
+        )
+        _analyze(connection, table.name, table.parent)
+    if not _make_key(database, table):
+        raise LoadError(f"rows of {table.name} have the same key still; nothing was loaded")
+    _describe(database, table, counted=True)
 
 
 def _describe(database: Database, table: Staged, *, counted: bool) -> None:
@@ -97,11 +132,10 @@ def _describe(database: Database, table: Staged, *, counted: bool) -> None:
     fault("load.described")
 
 
-def _analyze(database: Database, table: Staged) -> None:
+def _analyze(connection: psycopg.Connection[Any], name: str, parent: str) -> None:
     """Payloads are left out: no plan asks for their histogram, and sorting them takes longer than all the rest."""
-    columns = sql.SQL(", ").join(sql.Identifier(name) for name in columns_of(table) if name not in JSON_COLUMNS)
-    with database.connection(autocommit=True) as connection:
-        connection.execute(sql.SQL("ANALYZE {} ({})").format(sql.Identifier(table.name), columns))
+    columns = sql.SQL(", ").join(sql.Identifier(column) for column in columns_of(parent) if column not in JSON_COLUMNS)
+    connection.execute(sql.SQL("ANALYZE {} ({})").format(sql.Identifier(name), columns))
 
 
 @contextmanager
@@ -110,14 +144,3 @@ def _indexing(database: Database) -> Iterator[psycopg.Connection[Any]]:
         connection.execute("SET maintenance_work_mem = '256MB'")
         connection.execute("SET max_parallel_maintenance_workers = 0")
         yield connection
-
-
-def _drop_duplicates(connection: psycopg.Connection[Any], name: str) -> None:
-    """Of rows with the same key the one with the greatest path and position stays."""
-    connection.execute(
-        sql.SQL(
-            "DELETE FROM {table} USING (SELECT ctid AS place, row_number() OVER"
-            " (PARTITION BY time, id ORDER BY file DESC, position DESC) AS rank FROM {table}) AS ranked"
-            " WHERE {table}.ctid = ranked.place AND ranked.rank > 1"
-        ).format(table=sql.Identifier(name))
-    )

@@ -130,7 +130,10 @@ def finish(
     store: LogStore, connection: psycopg.Connection[Any], number: int, splits: list[Split], progress: Progress
 ) -> None:
     """Make what the tasks staged part of the log."""
-    tables = merge.staged(connection, number)
+    with ThreadPoolExecutor(1) as beside:
+        estimated = beside.submit(prepare.estimate, store.database, number)
+        tables = merge.staged(connection, number)
+        estimated.result()
     done = connection.execute("SELECT count(*) FROM load_splits WHERE load = %s", [number]).fetchone()
     if done != (len(splits),):
         raise LoadError(f"{done} of {len(splits)} splits are staged; nothing was loaded")
