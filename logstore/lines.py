@@ -63,7 +63,7 @@ def _members(text: str) -> dict[str, Member]:
             name, at = DECODER.raw_decode(text, at)
             start = _expect(text, skip(text, at), ":")
             value, end = DECODER.raw_decode(text, start)
-            members.setdefault(name, (value, text[start:end]))  # of a name that is given twice the first counts
+            members[name] = (value, text[start:end])  # of a name that is given twice the last counts, as in jsonb
             at = skip(text, end)
             if text[at : at + 1] != ",":
                 break

@@ -14,11 +14,11 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from logstore.errors import LoadError
+from logstore.pipeline.doubt import Bytes, doubtful, doubtful_lines, places
 from logstore.pipeline.read import Limits, Split, blocks
 from logstore.statements import statements
 
 _PARQUET_ROWS = 4096
-_WINDOW = 2**18
 BLANKS = " \t\n\v\f\r"
 _BLANK = numpy.isin(numpy.arange(256), list(BLANKS.encode()))
 
@@ -114,7 +114,8 @@ def _whole_lines(split: Split, limits: Limits) -> Iterator[tuple[int, bytes, boo
 
 def _ends(data: bytes, stop: int | None, most: int) -> Iterator[tuple[int, numpy.ndarray[Any, Any]]]:
     """Where the lines of a piece end, as many at a time as a chunk may hold, and where the first of them starts."""
-    ends = _places(numpy.frombuffer(data, numpy.uint8), 0x0A) + 1
+    characters = numpy.frombuffer(data, numpy.uint8)
+    ends = places(len(characters), lambda at: characters[at] == 0x0A) + 1
     if not ends.size or ends[-1] != len(data):
         ends = numpy.append(ends, len(data))
     if stop is not None:  # lines that start beyond the split belong to the next one
@@ -147,14 +148,14 @@ def _chunk(data: memoryview, ends: numpy.ndarray[Any, Any], position: int, seen:
                 Letter.of(position + int(offsets[i]), seen + int(i) + 1, raw, "malformed", "the row is not UTF-8")
             )
         rows = rows[good]
-    doubtful = _doubtful(characters, ends, limits.depth)
+    unsure = doubtful(characters, ends, limits.depth)
     starts = offsets[:-1].astype(numpy.int64) + position
     if len(rows) < len(ends):
-        doubtful, starts = doubtful[rows], starts[rows]
-    return Chunk(line_table(starts, text, doubtful), len(ends), rows + seen + 1, letters)
+        unsure, starts = unsure[rows], starts[rows]
+    return Chunk(line_table(starts, text, unsure), len(ends), rows + seen + 1, letters)
 
 
-def _blank(characters: numpy.ndarray[Any, Any], offsets: numpy.ndarray[Any, Any]) -> Any:
+def _blank(characters: Bytes, offsets: numpy.ndarray[Any, Any]) -> Any:
     """Which lines hold nothing but blanks. All characters are looked at only if some line begins with one."""
     starts = offsets[:-1]
     blank = _BLANK[characters[starts]]
@@ -170,39 +171,6 @@ def _decoded(binary: pyarrow.Array) -> tuple[pyarrow.Array, Any]:
         except UnicodeDecodeError:
             good[i] = False
     return pyarrow.array(texts, pyarrow.string()), good
-
-
-def _doubtful(characters: numpy.ndarray[Any, Any], ends: numpy.ndarray[Any, Any], depth: int) -> Any:
-    """Which lines must be looked at one by one, as far as bytes can tell.
-
-    Those with more opening brackets than levels are allowed, because only they can be nested too deep; and those with nine
-    digits before a point: together with seven behind it, which the statement allows, a double may not hold the number.
-    """
-    doubtful = numpy.zeros(len(ends), dtype=bool)
-    opening, points = _places(characters, 0x5B, 0xDF), _places(characters, 0x2E)  # [ and { differ in one bit
-    line = numpy.searchsorted(ends, opening, side="right")
-    doubtful[line[depth:][line[depth:] == line[: max(len(line) - depth, 0)]]] = True
-    for back in (1, 5, 9, 2, 3, 4, 6, 7, 8):  # few survive the first three
-        points = points[points >= back]
-        points = points[characters[points - back] - 0x30 < 10]
-    doubtful[numpy.searchsorted(ends, points, side="right")] = True
-    return doubtful
-
-
-def _places(characters: numpy.ndarray[Any, Any], wanted: int, mask: int = 0xFF) -> Any:
-    """Where a character stands, found window by window: temporaries then stay in the cache and cost no fresh pages."""
-    found = [
-        numpy.flatnonzero((characters[start : start + _WINDOW] & mask) == wanted) + start
-        for start in range(0, len(characters), _WINDOW)
-    ]
-    return numpy.concatenate(found) if found else numpy.empty(0, numpy.int64)
-
-
-def doubtful_lines(text: pyarrow.Array, depth: int) -> Any:
-    """The same for an array of lines."""
-    _, offsets, data = text.buffers()
-    ends = numpy.frombuffer(offsets, numpy.int32)[text.offset + 1 : text.offset + 1 + len(text)]
-    return _doubtful(numpy.frombuffer(data or b"", numpy.uint8), ends, depth)
 
 
 def line_table(positions: Any, text: pyarrow.Array, doubtful: Any) -> pyarrow.Table:

@@ -36,7 +36,7 @@ class Limits:
     raw_bytes: int = 64 * 2**10  # kept of a row that is too large
     depth: int = 200
     split_bytes: int = 32 * 2**20
-    chunk_bytes: int = 16 * 2**20  # DuckDB plans for 10 ms, whatever the size
+    chunk_bytes: int = 8 * 2**20
     chunk_lines: int = 100_000  # a line costs memory, however short
     unpacked_ratio: int = 200  # of a gzip file, once it has unpacked the size below
     unpacked_bytes: int = 2**30

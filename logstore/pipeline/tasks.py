@@ -28,7 +28,7 @@ def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress
     failed: list[BaseException] = []
     errors: list[str] = []
     context = spark.sparkContext
-    # A task costs two connections and a DuckDB; a few for each core, so that none waits long for the last.
+    # A task costs two connections; a few for each core, so that none waits long for the last.
     parallel = min(len(splits), _TASKS_A_CORE * context.defaultParallelism)
     work_of_all = context.parallelize(range(len(splits)), parallel).mapPartitions(_task(job, splits))
 

@@ -31,7 +31,7 @@ from logstore.loads import REFUSALS
 from logstore.partitions import add_bounds_check, make_table, partition_name
 from logstore.pipeline.chunks import BLANKS, Chunk, Letter, chunks
 from logstore.pipeline.read import Limits, Split
-from logstore.pipeline.transform import Group, Transform, letter
+from logstore.pipeline.transform import Group, letter, transform
 from logstore.statements import statements
 from logstore.validation import Rejected, Rules
 
@@ -76,11 +76,9 @@ class Stage:
         self.job = job
         self.rows = psycopg.connect(job.conninfo)
         self.side = psycopg.connect(job.conninfo, autocommit=True)
-        self.transform = Transform(job.rules)
         self._made: set[str] = set()
 
     def close(self) -> None:
-        self.transform.close()
         self.rows.close()
         self.side.close()
 
@@ -130,7 +128,7 @@ class Stage:
         self.side.execute(statements("postgres", "pipeline")["add_progress"], values)
 
     def _write(self, split: Split, chunk: Chunk, counts: Counts) -> None:
-        parsed = self.transform(chunk)
+        parsed = transform(chunk, self.job.rules)
         letters = list(parsed.letters)
         for group in parsed.groups:
             for written in self._copy(split, chunk, group, letters):
