@@ -20,6 +20,7 @@ from sqlalchemy import create_engine
 from bench.data import END, empty_store, fill, months_before
 from bench.measure import Comparison, Result, Work, compare
 from logstore import LogStore, Selection, archive, cursor, partitions
+from logstore.archive import exporting
 from logstore.cursor import Position
 
 _FLOOR = "COPY to null + one writing"
@@ -83,7 +84,7 @@ def reset(store: LogStore, name: str) -> Any:
 
 def _floor(store: LogStore, name: str) -> Any:
     """What cannot be avoided: PostgreSQL hands the rows out once, and somebody writes them once."""
-    with archive._stream(store, name) as tables:
+    with exporting.stream(store, name) as tables:
         rows = pa.concat_tables(tables)
     assert store.database.server is not None
     psql = store.database.server.bin_dir / "psql"

@@ -26,6 +26,7 @@ from logstore import (
     partitions,
     segments,
 )
+from logstore.archive import catalog
 from logstore.faults import VARIABLE
 from tests import records_of
 from tests.records_of import START, attempt, event, unique
@@ -284,7 +285,7 @@ def test_the_catalog_can_be_rebuilt_from_the_footers_also_after_compaction(store
 
 def test_only_one_export_of_a_month_runs_at_a_time(store: LogStore) -> None:
     store.insert_many(attempts=records(3))
-    with archive._alone(store, MONTH), pytest.raises(ArchiveError, match="another process"):
+    with catalog.alone(store, MONTH), pytest.raises(ArchiveError, match="another process"):
         archive.export(store, MONTH)
 
 

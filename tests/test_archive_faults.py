@@ -31,6 +31,7 @@ from logstore import (
     sealing,
     segments,
 )
+from logstore.archive import catalog, compaction, exporting, restoring
 from logstore.embedded import EmbeddedServer
 from logstore.segments import Segment
 from tests.conftest import new_database
@@ -50,7 +51,8 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
         if name == point:
             raise Killed
 
-    monkeypatch.setattr(archive, "fault", fault)
+    for module in (compaction, exporting, restoring):
+        monkeypatch.setattr(module, "fault", fault)
 
 
 def listed(store: LogStore) -> list[Segment]:
@@ -88,7 +90,7 @@ def test_reconcile_spares_what_was_sealed_while_it_waited(store: LogStore, monke
     store.insert_many(attempts=records(30))
     make_cold(store, MONTH, segment_rows=10)
     run(store, "UPDATE segments SET state = 'writing'")  # as a compaction that is about to swap has them
-    alone = archive._alone
+    alone = catalog.alone
 
     @contextlib.contextmanager
     def swapped_meanwhile(store: LogStore, name: str) -> Iterator[Any]:
@@ -96,7 +98,7 @@ def test_reconcile_spares_what_was_sealed_while_it_waited(store: LogStore, monke
         with alone(store, name) as connection:
             yield connection
 
-    monkeypatch.setattr(archive, "_alone", swapped_meanwhile)
+    monkeypatch.setattr(catalog, "alone", swapped_meanwhile)
     assert archive.reconcile(store) == []
     check_walks(store.list_attempt, Selection(), records(30), {31})
 
