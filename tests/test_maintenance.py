@@ -36,7 +36,7 @@ from tests.test_paging import walk
 
 NOW = datetime.now(UTC)
 WEEKS = timedelta(days=8)  # longer than the undo window
-QUICK = Patience(seconds=0.4, tries=2, pause=0.05)
+QUICK = Patience(seconds=0.4, tries=2, pause=0.05)  # for those tests in which somebody does not let go
 WAY_OUT = ["close", "export", "verify", "flip", "detach"]
 
 
@@ -71,7 +71,7 @@ def unlimited(store: LogStore) -> None:
 
 
 def run(store: LogStore, **given: Any) -> maintenance.Run:
-    return maintenance.apply(store, maintenance.plan(store, **given), actor="test", patience=QUICK)
+    return maintenance.apply(store, maintenance.plan(store, **given), actor="test")
 
 
 def actions(plan: Plan) -> list[str]:
@@ -89,7 +89,7 @@ def test_a_plan_goes_all_the_way_and_no_row_is_lost(any_store: LogStore) -> None
     plan = maintenance.plan(store)
     assert actions(plan) == WAY_OUT * 3, "two months of attempts, one of events"
     assert [step.action for step in plan][:2] == ["premake", "premake"], "months are made before any is removed"
-    done = maintenance.apply(store, plan, actor="ann", patience=QUICK)
+    done = maintenance.apply(store, plan, actor="ann")
     assert [entry.what for entry in done.entries] == [step.what for step in plan]
     page = store.list_attempt(order="asc")
     assert list(page) == given
@@ -97,7 +97,7 @@ def test_a_plan_goes_all_the_way_and_no_row_is_lost(any_store: LogStore) -> None
     assert maintenance.plan(store).steps == ()
     later = maintenance.plan(store, now=datetime.now(UTC) + WEEKS)
     assert actions(later) == ["purge"] * 3
-    maintenance.apply(store, later, actor="ann", patience=QUICK)
+    maintenance.apply(store, later, actor="ann")
     assert list(store.list_attempt(order="asc")) == given
     assert store.retrieve_event("old") is not None
     assert {p.name for p in partitions.inventory(store.database)}.isdisjoint({month(5), month(4), month(4, "events")})
@@ -124,7 +124,7 @@ def test_the_statements_that_a_plan_shows_are_the_ones_that_run(
     monkeypatch.setattr(psycopg.Cursor, "execute", _recorder(seen))
     for at in (None, datetime.now(UTC) + WEEKS):
         plan = maintenance.plan(store, now=at)
-        maintenance.apply(store, plan, actor="test", patience=QUICK)
+        maintenance.apply(store, plan, actor="test")
         for step in plan:
             if step.action not in ("export", "verify"):  # the one leaves by ADBC, the other reads files
                 for text in step.sql.removeprefix("-- unless it is there:\n").split(";\n"):
@@ -204,7 +204,7 @@ def test_hostile_text_in_a_plan_stays_text() -> None:
 def test_every_step_is_in_the_log_and_nobody_can_rewrite_it(store: LogStore) -> None:
     fill(store, 4, 1, 0)
     plan = maintenance.plan(store)
-    maintenance.apply(store, plan, actor="ann", patience=QUICK)
+    maintenance.apply(store, plan, actor="ann")
     entries = maintenance.log(store)[::-1]
     assert [(e.step, e.what, e.sql, e.result) for e in entries] == [
         (number, step.what, step.sql, "done") for number, step in enumerate(plan, 1)
@@ -350,7 +350,7 @@ def test_ten_press_apply_at_once_and_nine_are_told_who_works(store: LogStore, op
     def press(number: int) -> None:
         together.wait()
         try:
-            maintenance.apply(stores[number], plan, actor=f"p{number}", progress=wait_for_the_others, patience=QUICK)
+            maintenance.apply(stores[number], plan, actor=f"p{number}", progress=wait_for_the_others)
             worked.append(number)
         except MaintenanceError as error:
             said.append(str(error))
@@ -563,7 +563,7 @@ def test_undo_takes_a_large_month_back_without_reading_it(any_store: LogStore) -
         connection.execute(f"VACUUM (ANALYZE) {month(4)}")
     run(store)
     before = scans(store, month(4))
-    maintenance.undo(store, month(4), actor="ann", patience=QUICK)
+    maintenance.undo(store, month(4), actor="ann")
     assert scans(store, month(4)) == before
     assert set(store.list_attempt(limit=1000, order="asc").tiers) == {"hot"}
     assert store.insert_many(attempts=[attempt("late", time=inside(4))]).attempts_inserted == 1
@@ -587,7 +587,7 @@ def test_undo_is_possible_at_every_step_after_the_flip_and_only_there(store: Log
         make_cold(store, month(4), depth="cold" if how == "pending" else how)
         if how == "pending":
             interrupt_detach(store, month(4))
-        maintenance.undo(store, month(4), actor="test", patience=QUICK)
+        maintenance.undo(store, month(4), actor="test")
         assert list(store.list_attempt(order="asc")) == given
         store.insert_many(attempts=given[:1])
     make_cold(store, month(4), depth="purged")
@@ -604,7 +604,7 @@ def test_a_month_that_is_over_can_leave_before_its_policy_says_so(store: LogStor
         found = maintenance.working(store)
         seen.append(None if found is None else [step.what for step in found][::-1])
 
-    maintenance.archive_now(store, month(1), actor="test", patience=QUICK, progress=watch)
+    maintenance.archive_now(store, month(1), actor="test", progress=watch)
     steps = [f"{action} {month(1)}" for action in WAY_OUT]
     assert seen[:-1:2] == [steps[: n + 1] for n in range(len(steps))], "who looks in sees the steps so far"
     assert maintenance.working(store) is None
@@ -640,7 +640,7 @@ def test_a_table_is_never_purged_when_its_segments_are_bad(store: LogStore) -> N
     assert "purge" not in actions(maintenance.plan(store, now=later))
     with pytest.raises(MaintenanceError, match="only good copy"):
         maintenance.purge(store, month(4), actor="test", override=True)
-    maintenance.undo(store, month(4), actor="test", patience=QUICK)
+    maintenance.undo(store, month(4), actor="test")
     assert list(store.list_attempt(order="asc")) == given
 
 
@@ -655,7 +655,7 @@ def test_the_archive_lets_go_its_oldest_months_and_deletes_their_files_after_a_g
     plan = maintenance.plan(store)
     assert [(s.partition, s.rows) for s in plan if s.action == "remove"] == [(month(6), 6)]
     assert actions(plan) == ["remove"]
-    maintenance.apply(store, plan, actor="test", patience=QUICK)
+    maintenance.apply(store, plan, actor="test")
     assert list(store.list_attempt(order="asc")) == given[6:]
     end = partitions.month_bounds(inside(0).date().replace(day=1))[1]
     counted = store.attempt_metrics(datetime(2000, 1, 1, tzinfo=UTC), end)
@@ -684,7 +684,7 @@ def test_a_purged_month_with_a_bad_segment_leaves_the_archive_in_its_turn(store:
     removed = [step for step in plan if step.action == "remove"]
     assert [step.partition for step in removed] == [month(6), month(5)]
     assert ["1 quarantined segment goes with it" in step.reason for step in removed] == [True, False]
-    maintenance.apply(store, plan, actor="test", patience=QUICK)
+    maintenance.apply(store, plan, actor="test")
     page = store.list_attempt(order="asc")
     assert list(page) == given[12:] and page.warnings == ()
 
@@ -695,6 +695,6 @@ def test_a_table_is_not_purged_when_the_catalog_lists_fewer_rows(store: LogStore
     with store.database.connection() as connection:
         connection.execute("DELETE FROM segments WHERE base_offset = 2")
     with pytest.raises(MaintenanceError, match="has 6 rows, its sealed segments have 4"):
-        maintenance.purge(store, month(4), actor="test", override=True, patience=QUICK)
-    maintenance.undo(store, month(4), actor="test", patience=QUICK)
+        maintenance.purge(store, month(4), actor="test", override=True)
+    maintenance.undo(store, month(4), actor="test")
     assert list(store.list_attempt(order="asc")) == given
