@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from logstore.records import Attempt, Event
-from logstore.workbench import times
+from logstore.workbench import signs, times
 
 # How long after each failure the platform tries again. The log does not carry the schedule, only whether an event may
 # be retried at all; a delivery that failed more often than this is exhausted.
@@ -24,7 +24,13 @@ _SAYING = ("error", "message", "detail", "body")
 _TAG = re.compile(r"<[^<>]{0,200}>")
 
 STATES = ("delivered", "failing", "exhausted", "never attempted", "unknown")
-ICONS = {"delivered": "✅", "failing": "⏳", "exhausted": "❌", "never attempted": "⚪", "unknown": "❔"}
+ICONS = {
+    "delivered": signs.GOOD,
+    "failing": signs.WARN,
+    "exhausted": signs.BAD,
+    "never attempted": signs.NONE,
+    "unknown": signs.UNKNOWN,
+}
 _UNREAD = "Unknown: no attempt was found, but a part of the archive that may hold some cannot be read."
 
 

@@ -26,22 +26,27 @@ def nothing(frame: Frame, kind: Kind, selection: Selection) -> None:
         st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
         return
     if frame.view.next is not None or frame.view.prev is not None:
-        st.info(f"No {kind}s beyond this place, within this range and these filters.", icon="📭")
+        st.info(f"No {kind}s beyond this place, within this range and these filters.", icon=":material/inbox:")
         st.button("Go to the newest page", on_click=_newest, type="primary")
         return
     period = f"in the last {times.RANGE_LABELS[frame.view.range]}" if frame.view.range else "between these times"
     try:
         time = _newest_time(kind, selection)
     except TooBroad:
-        st.info(f"No {kind}s match {period}. Whether any do at other times would take long to find out.", icon="📭")
+        st.info(
+            f"No {kind}s match {period}. Whether any do at other times would take long to find out.",
+            icon=":material/inbox:",
+        )
         st.button("Look at all times", on_click=frames.change, args=(lambda view: view.over("all"),), type="primary")
         return
     if time is None:
-        st.info(f"No {kind}s match these filters at any time.", icon="📭")
+        st.info(f"No {kind}s match these filters at any time.", icon=":material/inbox:")
         st.button("Clear the filters", on_click=frames.change, args=(clear,), type="primary")
         return
     old = times.span(frame.now - time)
-    st.info(f"No {kind}s match {period}; the newest that does is {old} old ({frame.show(time)}).", icon="📭")
+    st.info(
+        f"No {kind}s match {period}; the newest that does is {old} old ({frame.show(time)}).", icon=":material/inbox:"
+    )
     st.button("Jump there", on_click=frames.change, args=(lambda view: there(view, time, frame),), type="primary")
 
 

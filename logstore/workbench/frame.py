@@ -75,14 +75,14 @@ class Frame:
 
 def frame(page: str, *, range_: bool = True) -> Frame:
     """Draw the frame and read the view; a link that cannot be read ends the page with a sentence and a way on."""
-    st.set_page_config(page_title=f"{page} · logstore", page_icon="📮", layout="wide", initial_sidebar_state="auto")
+    st.set_page_config(page_title=f"{page} · logstore", page_icon=_MARK, layout="wide", initial_sidebar_state="auto")
     try:
         view = View.from_query(pairs())
     except UnreadableLink as error:
         st.html(_STYLE)
         st.title(page, anchor=False)
         _sidebar(Frame(page, View()))
-        st.warning(texts.markdown(error, 600), icon="🔗")
+        st.warning(texts.markdown(error, 600), icon=":material/link_off:")
         st.button(f"Go on without “{error.name}”", on_click=drop, args=(error.name,), type="primary")
         st.stop()
     found = Frame(page, view)
@@ -159,7 +159,7 @@ def _wall(time: datetime, zone: tzinfo) -> datetime:
 def _sidebar(found: Frame) -> None:
     view = found.view
     with st.sidebar:
-        st.markdown("### 📮 logstore")
+        st.markdown("### :primary[:material/stacks:] logstore")
         st.text_input(
             "Find an id",
             key="find",
@@ -216,19 +216,27 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except InvalidCursor as error:
-        st.warning(texts.markdown(f"This link's place in the list cannot be read: {error}.", 600), icon="🔗")
+        st.warning(
+            texts.markdown(f"This link's place in the list cannot be read: {error}.", 600), icon=":material/link_off:"
+        )
         st.button("Go to the newest page", on_click=change, args=(lambda view: view.at(),), type="primary")
     except LogstoreError as error:
-        st.error(texts.markdown(_sentence(str(error)), 1000), icon="⚠️")
+        st.error(texts.markdown(_sentence(str(error)), 1000), icon=":material/warning:")
     except (SQLAlchemyError, psycopg.Error) as error:
         if isinstance(getattr(error, "orig", error), psycopg.errors.QueryCanceled):  # the server's own limit of time
-            st.error("Too broad to answer in time: narrow the time or choose a tenant.", icon="⚠️")
+            st.error("Too broad to answer in time: narrow the time or choose a tenant.", icon=":material/warning:")
             return
         log.exception("the database did not answer")
-        st.error("The database did not answer. Try again; if it stays so, run `python -m logstore doctor`.", icon="⚠️")
+        st.error(
+            "The database did not answer. Try again; if it stays so, run `python -m logstore doctor`.",
+            icon=":material/warning:",
+        )
     except Exception:
         log.exception("a page failed")
-        st.error("Something is wrong with this part of the page; the server's log says what. Try again.", icon="⚠️")
+        st.error(
+            "Something is wrong with this part of the page; the server's log says what. Try again.",
+            icon=":material/warning:",
+        )
 
 
 def _sentence(text: str) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from logstore import maintenance
 from logstore.maintenance import Entry
 from logstore.settings import Settings
-from logstore.workbench import cached, texts, times
+from logstore.workbench import cached, signs, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.processes import Child, children
 
@@ -19,7 +19,7 @@ KIND = "maintain"
 ACTOR = "workbench"
 _LIVE_SECONDS = 1.0
 _RESUMABLE = "What is done stays done, and the next plan goes on from there: nothing is lost or done twice."
-RESULTS = {"done": "✅ done", "started": "⏳ started", "failed": "❌ failed"}
+RESULTS = {"done": f"{signs.GOOD} done", "started": f"{signs.GOING} started", "failed": f"{signs.BAD} failed"}
 
 
 def may_change() -> bool:
@@ -31,7 +31,9 @@ def start(about: Sequence[str], *arguments: str) -> None:
     """Start a command of maintenance; one that the page could not know to be refused says so when it has ended."""
     if may_change():
         children().start(KIND, about, *arguments)
-        st.toast("Started; the top of the page shows how it goes.", icon="⏳")  # the button may be far below
+        st.toast(
+            "Started; the top of the page shows how it goes.", icon=":material/hourglass_top:"
+        )  # the button may be far below
 
 
 def busy() -> bool:
@@ -105,11 +107,13 @@ def _ended(child: Child) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if answer is not None:
             good, words = said(child.about, answer)
-            (st.success if good else st.warning)(texts.markdown(words, 1000), icon="✅" if good else "⚠️")
+            (st.success if good else st.warning)(
+                texts.markdown(words, 1000), icon=":material/check_circle:" if good else ":material/warning:"
+            )
         elif child.cancelled:
-            st.info(f"Stopped. {_RESUMABLE}", icon="✋")
+            st.info(f"Stopped. {_RESUMABLE}", icon=":material/cancel:")
         else:
-            st.error(texts.markdown(_capital(sentence or ""), 1000), icon="⚠️")
+            st.error(texts.markdown(_capital(sentence or ""), 1000), icon=":material/warning:")
         st.button("Close", key=f"read {child.number}", on_click=children().forget, args=(child.number,))
 
 

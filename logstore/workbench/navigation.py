@@ -8,15 +8,15 @@ from logstore.workbench.url import pairs
 from logstore.workbench.view import grouped
 
 PAGES = {
-    "Overview": ("app.py", "📊"),
-    "Events": ("pages/1_Events.py", "📨"),
-    "Attempts": ("pages/2_Attempts.py", "🚚"),
-    "Event": ("pages/3_Event.py", "🔎"),
-    "Destinations": ("pages/4_Destinations.py", "🎯"),
-    "Partitions": ("pages/5_Partitions.py", "🗂️"),
-    "Loads": ("pages/6_Loads.py", "📥"),
-    "SQL": ("pages/7_SQL.py", "🧮"),
-    "Fields": ("pages/8_Fields.py", "🧬"),
+    "Overview": ("app.py", ":material/monitoring:"),
+    "Events": ("pages/1_Events.py", ":material/mail:"),
+    "Attempts": ("pages/2_Attempts.py", ":material/local_shipping:"),
+    "Event": ("pages/3_Event.py", ":material/search:"),
+    "Destinations": ("pages/4_Destinations.py", ":material/hub:"),
+    "Partitions": ("pages/5_Partitions.py", ":material/calendar_month:"),
+    "Loads": ("pages/6_Loads.py", ":material/upload_file:"),
+    "SQL": ("pages/7_SQL.py", ":material/terminal:"),
+    "Fields": ("pages/8_Fields.py", ":material/data_object:"),
 }
 
 

@@ -14,7 +14,7 @@ import pandas
 import streamlit as st
 
 from logstore.workbench import frame as frames
-from logstore.workbench import times
+from logstore.workbench import signs, times
 from logstore.workbench.charts import BAD
 from logstore.workbench.frame import Frame
 from logstore.workbench.record_table import LINK
@@ -54,16 +54,22 @@ def ranking(
     )
     config |= {
         "attempts": st.column_config.NumberColumn("attempts", format="localized", width=80),
-        "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=105),
-        "rate": st.column_config.NumberColumn("error rate", format="percent", width=80),
+        "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=100),
+        "rate": st.column_config.NumberColumn("error rate", width=80),
         "trend": st.column_config.LineChartColumn(
             "error rate over time", y_min=0.0, y_max=1.0, color=BAD, width=125, help=f"a point per {in_words(width)}"
         ),
-        "codes": st.column_config.TextColumn("codes of failures", width=190),
+        "codes": st.column_config.TextColumn("codes of failures", width=145 if trends and len(ids) > 1 else 190),
         "last_success": st.column_config.TextColumn("last success", width=110),
         "last_failure": st.column_config.TextColumn("last failure", width=110),
     }
-    st.dataframe(shown, key=key, hide_index=True, column_config=config, height="content" if len(shown) <= 12 else 420)
+    st.dataframe(
+        signs.percent(shown, "rate"),
+        key=key,
+        hide_index=True,
+        column_config=config,
+        height="content" if len(shown) <= 12 else 420,
+    )
 
 
 def on_click(key: str, drawn: pandas.DataFrame, follow: Follow) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def attempt(frame: Frame, found: Attempt | None) -> None:
     @st.dialog("Attempt", width="large", on_dismiss=_closed)
     def show() -> None:
         if found is None:
-            st.info("No attempt has this id; close this and choose another row.", icon="🔎")
+            st.info("No attempt has this id; close this and choose another row.", icon=":material/search:")
             st.code((frame.view.open or "")[:500], language=None, wrap_lines=True)
             return
         answer(frame, found)

@@ -16,11 +16,11 @@ from logstore.filters.python import value_at
 from logstore.partitions import month_of
 from logstore.records import Attempt, Event, Page
 from logstore.tables import BY_KIND
-from logstore.workbench import cached, deliveries, texts
+from logstore.workbench import cached, deliveries, signs, texts
 from logstore.workbench.frame import Frame
 
-STATUS = {"success": "✅ success", "failed": "❌ failed"}
-TIER = {"hot": "🔥 hot", "cold": "📦 archive"}
+STATUS = {"success": f"{signs.GOOD} success", "failed": f"{signs.BAD} failed"}
+TIER = {"hot": "hot", "cold": "archive"}
 Record = Event | Attempt
 LINK = ":material/link:"  # a button in a table looks like text; this says that it leads somewhere
 
@@ -56,7 +56,7 @@ COLUMNS: dict[Kind, dict[str, Column]] = {
         "status": Column("outcome", lambda attempt, _: STATUS[attempt.status], 105),
         "code": Column("code", lambda attempt, _: attempt.code or "none", 135),
         "number": Column(
-            "try", lambda attempt, _: _number(attempt), 70, help="which attempt; by hand where it says so"
+            "try", lambda attempt, _: _number(attempt), 85, help="which attempt; by hand where it says so"
         ),
         "tenant": _TENANT,
         "destination": Column(
@@ -82,7 +82,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
 # Of an event's list only: what became of it takes a look at its attempts.
 OUTCOME = Column("outcome", lambda event, _: "", 165, help="destinations reached, of those that were tried")
 # Not the record's own: the page says where each was read.
-_TIER = Column("tier", lambda record, _: "", 85, help="hot: in PostgreSQL; archive: in sealed Parquet segments")
+_TIER = Column("tier", lambda record, _: "", 75, help="hot: in PostgreSQL; archive: in sealed Parquet segments")
 
 
 def known(kind: Kind) -> dict[str, Column]:
@@ -120,7 +120,7 @@ def table(
     columns = {name: column for name in names if (column := column_of(kind, name))}
     found = {name: [_said(column, record, frame) for record in page] for name, column in columns.items()}
     if "outcome" in found:
-        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), "⚪ never attempted") for r in page]
+        found["outcome"] = [(outcomes or {}).get((r.tenant_id, r.id), f"{signs.NONE} never attempted") for r in page]
     if "tier" in found:
         found["tier"] = [TIER[tier] for tier in page.tiers]
     return pandas.DataFrame(found, columns=list(columns))
@@ -164,7 +164,7 @@ def clicked(kind: Kind, names: Sequence[str], key: str) -> tuple[str, int] | Non
 
 
 def _number(attempt: Attempt) -> str:
-    return f"{attempt.attempt_number} ✋" if attempt.manual else str(attempt.attempt_number)
+    return f"{attempt.attempt_number} by hand" if attempt.manual else str(attempt.attempt_number)
 
 
 def _text(value: Any) -> str:

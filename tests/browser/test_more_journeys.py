@@ -117,7 +117,7 @@ def test_a_select_by_hand_is_answered_drawn_and_downloaded_and_an_attack_is_a_se
     page.locator("[data-testid=stPlotlyChart] .nsewdrag").first.wait_for()
     editor.fill(f"SELECT * FROM read_text('/etc/passwd') WHERE '{_HOSTILE.replace(chr(39), '')}' = ''")
     editor.press("Control+Enter")
-    expect(page.get_by_role("alert")).to_have_text("⚠️The function read_text may not be used here.")
+    expect(page.get_by_role("alert")).to_contain_text("The function read_text may not be used here.")
     page.go_back()
     expect(editor).to_have_value("SELECT '=1+1' AS formula, topic, count(*) AS n FROM events GROUP BY ALL")
 

@@ -86,10 +86,10 @@ def test_no_attempts_at_all_is_said_in_the_summary() -> None:
 
 def test_what_cannot_be_read_is_unknown_and_not_never_attempted() -> None:
     (found,) = deliveries(event(destination_id="d9"), [], now=START, whole=False)
-    assert (found.state, found.icon) == ("unknown", "❔")
+    assert (found.state, found.icon) == ("unknown", "?")
     assert summary([found], whole=False) == "1 destination: 1 unknown."
     assert summary([], whole=False).startswith("Unknown: no attempt was found")
-    assert (worst_icon([], whole=False), worst_icon([])) == ("❔", "⚪")
+    assert (worst_icon([], whole=False), worst_icon([])) == ("?", "○")
 
 
 def test_the_worst_delivery_comes_first() -> None:

@@ -54,7 +54,7 @@ def press(app: AppTest, label: str) -> AppTest:
 @pytest.mark.usefixtures("log_with_letters")
 def test_loads_say_their_state_counts_rate_and_error() -> None:
     running, failed, done = rows(run("Loads"), 0)
-    assert (running["state"], failed["state"], done["state"]) == ("⏳ running", "❌ failed", "✅ done")
+    assert (running["state"], failed["state"], done["state"]) == ("◌ running", "✘ failed", "✔ done")
     assert (done["read"], done["inserted"], done["dead"], done["rate"]) == (1040, 1036, 4, "520")
     assert failed["error"] == "LoadError: the disk is full"
 

@@ -73,7 +73,7 @@ def test_months_say_their_state_bounds_sizes_and_until_when_undo_is_possible(old
     app = run("Partitions")
     listed = {str(row["partition"]): row for row in rows(app, 1)}
     oldest, current = listed[name(6)], listed[name(0)]
-    assert (oldest["state"], oldest["tier"], oldest["rows"], oldest["segments"]) == ("↩️ detached", "cold", 1, "1")
+    assert (oldest["state"], oldest["tier"], oldest["rows"], oldest["segments"]) == ("◀ detached", "archive", 1, "1")
     assert str(oldest["from"]) == f"{day(6):%Y-%m-%d}"
     assert str(oldest["undo"]) >= f"{NOW + timedelta(days=7):%Y-%m-%d %H:%M}"
     assert oldest["verified"] and oldest["table"] and oldest["archive"]
@@ -91,7 +91,7 @@ def test_health_comes_first_with_advice_that_the_page_can_take(old_log: logstore
         connection.execute("UPDATE segments SET state = 'quarantined', note = '<b>bad</b>'")
     app = AppTest.from_file(app._script_path, default_timeout=20).switch_page("pages/5_Partitions.py").run()
     assert "quarantined segments" in app.error[0].value
-    assert {row["state"] for row in rows(app, 1) if row["partition"] == name(6)} == {"☣️ quarantined"}
+    assert {row["state"] for row in rows(app, 1) if row["partition"] == name(6)} == {"✘ quarantined"}
 
 
 def test_the_plan_is_shown_with_its_sql_and_applied_exactly_so(old_log: logstore.LogStore) -> None:
@@ -109,7 +109,7 @@ def test_the_plan_is_shown_with_its_sql_and_applied_exactly_so(old_log: logstore
     assert {entry.plan_hash for entry in entries} == {shown.hash}
     assert {entry.actor for entry in entries} == {"workbench"}
     listed = rows(app)
-    assert (listed[0]["result"], listed[0]["step"]) == ("✅ done", f"{len(shown)} of {len(shown)}")
+    assert (listed[0]["result"], listed[0]["step"]) == ("✔ done", f"{len(shown)} of {len(shown)}")
 
 
 def test_a_plan_that_has_changed_since_it_was_shown_is_refused_with_a_sentence(old_log: logstore.LogStore) -> None:

@@ -31,7 +31,12 @@ def page(frame: Frame) -> None:
     if len(selection.tenant_ids) > 1 or len(selection.destination_ids) > 1:
         st.info("This page shows one tenant and one destination at a time; the list of attempts takes several.")
         params = frames.grouped_query(frame.view)
-        st.page_link(frames.PAGES["Attempts"][0], label="Show them as attempts", icon="🚚", query_params=params)
+        st.page_link(
+            frames.PAGES["Attempts"][0],
+            label="Show them as attempts",
+            icon=":material/local_shipping:",
+            query_params=params,
+        )
         return
     if selection.destination_ids and not selection.tenant_ids:
         _owner(frame, selection.destination_ids[0])
@@ -49,7 +54,7 @@ def page(frame: Frame) -> None:
 def _owner(frame: Frame, destination_id: str) -> None:
     owners = lookups.look_up(cached.store(), "tenants_of_destination", destination=destination_id)
     if not owners:
-        st.warning("No attempt ever went to this destination:", icon="🎯")
+        st.warning("No attempt ever went to this destination:", icon=":material/hub:")
         st.code(destination_id[:500], language=None)
         st.button("Show all tenants", on_click=frames.change, args=(_up_to_all,), type="primary")
         return

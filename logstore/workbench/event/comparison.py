@@ -57,7 +57,7 @@ def _attempts(frame: Frame, attempts: Sequence[Attempt]) -> None:
                 args=(name,),
             )
     if before is after:
-        st.info("This is one attempt; choose another one to compare it with.", icon="↔️")
+        st.info("This is one attempt; choose another one to compare it with.", icon=":material/compare_arrows:")
         return
     gap = f"{times.span(after.time - before.time)} {'later' if after.time >= before.time else 'earlier'}"
     st.caption(f"The second attempt came {gap}. Its id, its number and its time are left out.")
@@ -113,10 +113,10 @@ def _events(frame: Frame, event: Event) -> None:
     )
     if before is None:
         missing = "No event has this id." if asked else "This is the first event of its tenant and topic."
-        st.info(f"{missing} Paste the whole id of another event.", icon="🔎")
+        st.info(f"{missing} Paste the whole id of another event.", icon=":material/search:")
         return
     if (before.id, before.time) == (event.id, event.time):
-        st.info("This is the event of this page; paste the id of another one.", icon="↔️")
+        st.info("This is the event of this page; paste the id of another one.", icon=":material/compare_arrows:")
         return
     which = "The event before this one, of the same tenant and topic:" if asked is None else "The other event:"
     st.caption(f"{which} {frame.show(before.time)} {frame.zone_name}. “After” is the event of this page.")
@@ -133,7 +133,7 @@ def previous(event: Event) -> Event | None:
 def _shown(before: Any, after: Any, names: tuple[str, str]) -> None:
     found = difference(before, after)
     if not found.changes:
-        st.success("Nothing else differs.", icon="🟰")
+        st.success("Nothing else differs.", icon=":material/check_circle:")
         return
     st.dataframe(
         table(found),

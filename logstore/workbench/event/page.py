@@ -8,7 +8,7 @@ from datetime import timedelta
 import streamlit as st
 
 from logstore.records import Attempt, Event, Selection, TimeFilter
-from logstore.workbench import cached, charts, deliveries, record_details, record_table, texts, times
+from logstore.workbench import cached, charts, deliveries, record_details, record_table, signs, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.deliveries import Delivery
 from logstore.workbench.event import snippets
@@ -38,14 +38,16 @@ def page(frame: Frame) -> None:
     """The whole page of the event that the URL names."""
     asked = frame.view.id
     if not asked:
-        st.info("Paste an event's or attempt's id into “Find an id”, or choose one from a list.", icon="🔎")
+        st.info(
+            "Paste an event's or attempt's id into “Find an id”, or choose one from a list.", icon=":material/search:"
+        )
         _to_events(frame)
         return
     told = read(asked, frame.view.tenant)
     for warning in told.warnings:
         st.warning(texts.markdown(warning, 600))
     if told.event is None:
-        st.warning("No event has this id:", icon="🔎")
+        st.warning("No event has this id:", icon=":material/search:")
         st.code(asked[:500], language=None)
         whose = " of this tenant" if frame.view.tenant else ""
         st.caption(
@@ -54,7 +56,7 @@ def page(frame: Frame) -> None:
         _to_events(frame)
         return
     if told.note:
-        st.info(told.note, icon="ℹ️")
+        st.info(told.note, icon=":material/info:")
     found = deliveries.deliveries(told.event, told.attempts, now=frame.now, whole=not told.warnings)
     _head(frame, told, told.event, found)
     _timeline(frame, told.event, found)
@@ -66,7 +68,7 @@ def page(frame: Frame) -> None:
 
 def _to_events(frame: Frame) -> None:
     along = grouped(frame.view.carried())
-    st.page_link(frames.PAGES["Events"][0], label="Go to the events", icon="📨", query_params=along)
+    st.page_link(frames.PAGES["Events"][0], label="Go to the events", icon=":material/mail:", query_params=along)
 
 
 def read(event_id: str, tenant_id: str | None) -> Told:
@@ -90,7 +92,7 @@ def read(event_id: str, tenant_id: str | None) -> Told:
 
 def _head(frame: Frame, told: Told, event: Event, found: list[Delivery]) -> None:
     icon = deliveries.worst_icon(found, whole=not told.warnings)
-    st.subheader(f"{icon} {deliveries.summary(found, whole=not told.warnings)}", anchor=False)
+    st.subheader(f"{signs.coloured(icon)} {deliveries.summary(found, whole=not told.warnings)}", anchor=False)
     facts = {
         "event": event.id,
         "tenant": event.tenant_id,
@@ -113,10 +115,12 @@ def _delivery(frame: Frame, event: Event, delivery: Delivery) -> None:
         pairs = grouped([*frame.view.carried(), *selection.to_query()])
         with st.container(gap=None):
             with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-                st.markdown(f"{delivery.icon} **{delivery.state.capitalize()}** at", width="content")
+                st.markdown(f"{signs.coloured(delivery.icon)} **{delivery.state.capitalize()}** at", width="content")
                 st.text(delivery.destination_id[:200], width="content")
                 st.space("stretch")
-                st.page_link(frames.PAGES["Destinations"][0], label="This destination", icon="🎯", query_params=pairs)
+                st.page_link(
+                    frames.PAGES["Destinations"][0], label="This destination", icon=":material/hub:", query_params=pairs
+                )
             st.text(delivery.words)
         if delivery.attempts:
             chosen = any(attempt.id == opened for attempt in delivery.attempts)
@@ -146,9 +150,8 @@ def _attempts(frame: Frame, delivery: Delivery) -> None:
 
 def _label(place: int, attempt: Attempt) -> str:
     """Numbered by place, because two with one label would be one choice; and Markdown, because such labels are."""
-    return (
-        f"{record_table.STATUS[attempt.status].split()[0]} {place + 1} · {texts.markdown(attempt.code or 'none', 24)}"
-    )
+    sign = signs.coloured(record_table.STATUS[attempt.status][0])
+    return f"{sign} {place + 1} · {texts.markdown(attempt.code or 'none', 24)}"
 
 
 def _chosen(key: str, attempts: tuple[Attempt, ...]) -> None:

@@ -13,8 +13,14 @@ from logstore.filters.tree import quoted
 from logstore.records import Attempt, Selection, TimeFilter, parse_rfc3339
 from logstore.workbench import cached, times
 from logstore.workbench.frame import Frame
+from logstore.workbench.signs import BAD, GOOD, WARN
 
-STEADY, CHANGED, SEVERAL, VANISHED = "✅ steady", "⚠️ changed type", "⚠️ several types", "🚫 vanished"
+STEADY, CHANGED, SEVERAL, VANISHED = (
+    f"{GOOD} steady",
+    f"{WARN} changed type",
+    f"{WARN} several types",
+    f"{BAD} vanished",
+)
 _OLD = 86_400  # seconds between two types after which the older one counts as given up
 _EXAMPLE_MOST = 120  # characters of a value that an expression repeats
 _LOOKED_AT = 20  # records of one moment that are searched for an example
@@ -48,14 +54,15 @@ def sentence(frame: Frame, field: Field) -> str:
     if field.vanished:
         last = f"{frame.show(field.last_seen)}, {times.ago(field.last_seen, frame.now)}"
         return (
-            f"🚫 Vanished: later records of the topic, as far as they were looked at, do not have it; last seen {last}."
+            f"{BAD} Vanished: later records of the topic, as far as they were looked at, do not have it; "
+            f"last seen {last}."
         )
     if len(kinds) < 2:
-        return f"✅ Steady: {'always ' + kinds[0] if kinds else 'never anything but null'}."
+        return f"{GOOD} Steady: {'always ' + kinds[0] if kinds else 'never anything but null'}."
     each = "; ".join(f"{kind} last seen {times.ago(time, frame.now)}" for kind, time in seen.items())
     if state_of(field) == CHANGED:
-        return f"⚠️ Changed type: now {kinds[0]}, before {', '.join(kinds[1:])} ({each})."
-    return f"⚠️ Several types at once: {each}. A number compares with numbers only, a text with text."
+        return f"{WARN} Changed type: now {kinds[0]}, before {', '.join(kinds[1:])} ({each})."
+    return f"{WARN} Several types at once: {each}. A number compares with numbers only, a text with text."
 
 
 def expression(field: Field, kind: Kind) -> str:

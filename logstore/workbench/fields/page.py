@@ -11,7 +11,7 @@ import streamlit as st
 from logstore import fields
 from logstore.cursor import Kind
 from logstore.fields import Field
-from logstore.workbench import cached, empty_lists, maintenance_progress, record_details, times
+from logstore.workbench import cached, empty_lists, maintenance_progress, record_details, signs, times
 from logstore.workbench import frame as frames
 from logstore.workbench.counts import lookups
 from logstore.workbench.fields.descriptions import (
@@ -49,7 +49,7 @@ def page(frame: Frame) -> None:
     found = _catalogue(cached.address(), topic)
     if topic not in known or not found:
         words = "No payload of this topic has been looked at" if topic in known else "No record has this topic"
-        st.info(f"{words}; insert or load records of it, or choose another topic.", icon="📭")
+        st.info(f"{words}; insert or load records of it, or choose another topic.", icon=":material/inbox:")
         return
     st.markdown(_summary(found))
     st.caption("As far as writers have looked: every insert and every load looks at a sample of its records.")
@@ -58,7 +58,9 @@ def page(frame: Frame) -> None:
     if chosen is not None:
         _field(frame, chosen)
     elif frame.view.open is not None:
-        st.info("The link names a field that this topic does not have; choose one in the table.", icon="🔗")
+        st.info(
+            "The link names a field that this topic does not have; choose one in the table.", icon=":material/link_off:"
+        )
     else:
         st.caption("Choose a row to see how to filter on it and how to index it.")
 
@@ -97,7 +99,7 @@ def _summary(found: list[Field]) -> str:
         count = states.count(sign)
         if count:
             said.append(f"{sign.split()[0]} {count:,} {one if count == 1 else many}")
-    return " · ".join(said if len(said) > 1 else [*said, "✅ all steady"])
+    return " · ".join(said if len(said) > 1 else [*said, f"{signs.GOOD} all steady"])
 
 
 # The table
@@ -121,7 +123,7 @@ def _table(frame: Frame, found: list[Field]) -> None:
     key = f"fields {found[0].topic} {len(found)}"
     open_row = [i for i, field in enumerate(found) if name_of(field) == frame.view.open]
     st.dataframe(
-        shown,
+        signs.tinted(shown, ("state",)),
         key=key,
         hide_index=True,
         height="content" if len(found) <= 15 else 560,
@@ -136,7 +138,11 @@ def _index(field: Field) -> str:
     if not field.indexed:
         return "no"
     parts = _parts(cached.address(), field.column, field.path)
-    return "⚡ indexed" if all(parts.values()) else f"⏳ {sum(parts.values())} of {len(parts)} months"
+    return (
+        f"{signs.GOOD} indexed"
+        if all(parts.values())
+        else f"{signs.GOING} {sum(parts.values())} of {len(parts)} months"
+    )
 
 
 def _values(field: Field) -> str:
@@ -189,7 +195,10 @@ def _field(frame: Frame, field: Field) -> None:
             st.page_link(frames.PAGES[name][0], label=label, icon=frames.PAGES[name][1], query_params=params)
         missing = _missing(field)
         if missing:
-            st.info(f"The index is being built; still to do: {maintenance_progress.some(missing)}.", icon="⏳")
+            st.info(
+                f"The index is being built; still to do: {maintenance_progress.some(missing)}.",
+                icon=":material/hourglass_top:",
+            )
         st.caption(_index_words(field, missing))
         verb = "drop" if field.indexed and not missing else "add"
         command = ["python", "-m", "logstore", "index", verb, field.topic, name_of(field)]

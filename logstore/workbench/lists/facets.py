@@ -96,7 +96,7 @@ def _draw(frame: Frame, kind: Kind, column: str, label: str, facet: Facet) -> No
         {
             "value": [_NO_CODE if value is None else value or "(empty)" for value, _ in facet.top],
             "count": [number for _, number in facet.top],
-            "not": ["✕"] * len(facet.top),
+            "not": [":material/close:"] * len(facet.top),
         }
     )
     button = st.column_config.ButtonColumn
@@ -132,7 +132,7 @@ def _apply(view: View, kind: Kind) -> None:
         if view.selection.where is not None:
             parse(view.selection.where, kind)
     except InvalidFilter as mistake:
-        st.toast(f"The filter takes no more: {texts.markdown(mistake, 300)}", icon="⚠️")
+        st.toast(f"The filter takes no more: {texts.markdown(mistake, 300)}", icon=":material/warning:")
         return
     frames.write(view)
     st.rerun()

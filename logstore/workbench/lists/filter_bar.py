@@ -9,7 +9,7 @@ import streamlit as st
 
 from logstore.cursor import Kind
 from logstore.records import STATUSES
-from logstore.workbench import cached
+from logstore.workbench import cached, signs
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.record_table import STATUS
@@ -68,7 +68,7 @@ def _status(frame: Frame) -> None:
         "Outcome",
         list(STATUSES),
         key=frames.bound("status", frame.view.selection.status),
-        format_func=lambda status: STATUS[status],
+        format_func=lambda status: signs.coloured(STATUS[status]),
         on_change=_status_chosen,
     )
 

@@ -10,13 +10,13 @@ import streamlit as st
 from logstore.cursor import Kind
 from logstore.errors import TooBroad
 from logstore.records import Attempt, Page
-from logstore.workbench import cached, record_details, record_table, texts
+from logstore.workbench import cached, record_details, record_table, signs, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.counts import page_outcomes
 from logstore.workbench.frame import Frame
 
 _ROWS_SEEN, _HEIGHT = 15, 560
-_UNKNOWN = "❔ unknown"
+_UNKNOWN = f"{signs.UNKNOWN} unknown"
 
 
 def rows(
@@ -37,7 +37,7 @@ def rows(
     outcomes = outcomes_of(page) if "outcome" in names else None
     open_row = [i for i, record in enumerate(page.data) if record.id == frame.view.open][:1]
     st.dataframe(
-        record_table.table(frame, kind, page, names, outcomes),
+        signs.tinted(record_table.table(frame, kind, page, names, outcomes), ("status", "outcome")),
         key=key,
         hide_index=True,
         height="content" if len(page) <= _ROWS_SEEN else _HEIGHT,
@@ -100,5 +100,8 @@ def outcomes_of(page: Page[Any]) -> dict[tuple[str, str], str]:
 
 
 def _outcome(tried: int, reached: int) -> str:
-    mark = "✅ delivered to" if tried == reached else "❌ reached"
-    return f"{mark} {reached} of {tried}"
+    return (
+        f"{signs.GOOD} delivered to {reached} of {tried}"
+        if tried == reached
+        else f"{signs.BAD} reached {reached} of {tried}"
+    )

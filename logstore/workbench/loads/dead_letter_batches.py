@@ -154,7 +154,9 @@ def _show(batch: Batch) -> None:
         return
     why = f" The last refusal: {texts.markdown(batch.why, 300)}." if batch.why else ""
     if batch.error is not None:
-        st.error(f"{batch.words}; then {texts.markdown(batch.error, 400)}.", icon="⚠️")
+        st.error(f"{batch.words}; then {texts.markdown(batch.error, 400)}.", icon=":material/warning:")
     else:
-        (st.warning if batch.refused else st.success)(f"{batch.words}.{why}", icon="⚠️" if batch.refused else "✅")
+        (st.warning if batch.refused else st.success)(
+            f"{batch.words}.{why}", icon=":material/warning:" if batch.refused else ":material/check_circle:"
+        )
     st.button("Close", on_click=_batches().clear, key="close letters")

@@ -13,7 +13,7 @@ from logstore import loads
 from logstore.errors import LoadError
 from logstore.loads import LETTER_STATES, DeadLetter
 from logstore.settings import Settings
-from logstore.workbench import cached, processes, record_details, texts, times, url
+from logstore.workbench import cached, processes, record_details, signs, texts, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.loads import dead_letter_batches
@@ -33,7 +33,12 @@ WORDS = {
     "month_not_open": "its month is closed or archived",
     "refused": "PostgreSQL refused it",
 }
-STATES = {"open": "📬 open", "requeued": "✅ requeued", "resolved": "✅ resolved", "discarded": "🗑️ discarded"}
+STATES = {
+    "open": f"{signs.WARN} open",
+    "requeued": f"{signs.GOOD} requeued",
+    "resolved": f"{signs.GOOD} resolved",
+    "discarded": f"{signs.NONE} discarded",
+}
 _PAGE = 25
 _EDITED_MOST = 100_000  # characters; a longer row is corrected in a file
 
@@ -52,7 +57,7 @@ def section(frame: Frame) -> None:
     _said()
     dead_letter_batches.live()
     if not found:
-        st.info("No dead letters match; choose another state or reason above.", icon="📭")
+        st.info("No dead letters match; choose another state or reason above.", icon=":material/inbox:")
     else:
         _table(frame, found[:_PAGE])
         _pages(found)
@@ -81,7 +86,7 @@ def _choices(counted: list[tuple[str, str, int]]) -> tuple[str, str | None, int 
         st.segmented_control(
             "State",
             LETTER_STATES,
-            format_func=lambda name: f"{STATES[name]} ({states[name]:,})",
+            format_func=lambda name: f"{signs.coloured(STATES[name])} ({states[name]:,})",
             key=frames.bound("letter state", state),
             on_change=lambda: _narrow(state=st.session_state["letter state"], reason=None),
             wrap=True,
@@ -113,7 +118,7 @@ def _said() -> None:
     """What the last action did, once."""
     if "letter done" in st.session_state:
         good, words = st.session_state.pop("letter done")
-        (st.success if good else st.error)(words, icon="✅" if good else "⚠️")
+        (st.success if good else st.error)(words, icon=":material/check_circle:" if good else ":material/warning:")
 
 
 def _table(frame: Frame, found: list[DeadLetter]) -> None:
@@ -190,7 +195,9 @@ def _letter(frame: Frame, letter: DeadLetter) -> None:
         if letter.state != "open":
             st.caption(f"It is {letter.state}; nothing is left to do.")
         elif Settings.read().role != "operator":
-            st.info("To requeue or discard it here, start the server with `LOGSTORE_ROLE=operator`.", icon="🔒")
+            st.info(
+                "To requeue or discard it here, start the server with `LOGSTORE_ROLE=operator`.", icon=":material/lock:"
+            )
         else:
             _actions(letter)
 

@@ -11,13 +11,18 @@ import streamlit as st
 from logstore import loads
 from logstore.loads import Load
 from logstore.settings import Settings
-from logstore.workbench import cached, record_details, times, url
+from logstore.workbench import cached, record_details, signs, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.loads import dead_letters, progress, uploads
 from logstore.workbench.processes import children
 
-STATES = {"running": "⏳ running", "done": "✅ done", "failed": "❌ failed", "cancelled": "✋ cancelled"}
+STATES = {
+    "running": f"{signs.GOING} running",
+    "done": f"{signs.GOOD} done",
+    "failed": f"{signs.BAD} failed",
+    "cancelled": f"{signs.NONE} cancelled",
+}
 _SHOWN = 50
 
 
@@ -35,7 +40,7 @@ def page(frame: Frame) -> None:
             st.caption(f"The newest {_SHOWN} loads; `python -m logstore loads --limit 1000` lists older ones as well.")
         _one(frame, history)
     else:
-        st.info("Nothing was loaded yet. Load a file or a folder above, or the sample data:", icon="📭")
+        st.info("Nothing was loaded yet. Load a file or a folder above, or the sample data:", icon=":material/inbox:")
         st.code("python -m logstore demo", language="bash")
     with frames.sentences():
         dead_letters.section(frame)
@@ -53,7 +58,7 @@ def _bring_in(*, first: bool) -> None:
         st.info(
             "This server only reads. To load from here, start it with `LOGSTORE_ROLE=operator`; or load from a terminal: "
             "`python -m logstore load PATH`.",
-            icon="🔒",
+            icon=":material/lock:",
         )
         return
     with st.expander("Load files", icon=":material/upload_file:", expanded=first):
@@ -103,7 +108,7 @@ def _table(frame: Frame, history: list[Load]) -> None:
     key = f"loads {history[0].id} {len(history)}"
     chosen = [i for i, load in enumerate(history) if load.id == url.number("load")]
     st.dataframe(
-        shown,
+        signs.tinted(shown, ("state",)),
         key=key,
         hide_index=True,
         height="content" if len(history) <= 8 else 320,

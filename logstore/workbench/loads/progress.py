@@ -11,7 +11,7 @@ import streamlit as st
 from logstore import loads
 from logstore.loads import Load
 from logstore.settings import Settings
-from logstore.workbench import cached, texts, times
+from logstore.workbench import cached, signs, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.processes import Child, children
 
@@ -88,7 +88,9 @@ def _progress(load: Load, note: str) -> None:
     ]
     silent = now - load.changed
     if load.stage == "reading" and silent.total_seconds() > _SILENT_SECONDS:
-        words.append(f"⚠️ no word for {times.span(silent)}; if its process is gone, the next load cleans up after it")
+        words.append(
+            f"{signs.WARN} no word for {times.span(silent)}; if its process is gone, the next load cleans up after it"
+        )
     st.progress(share, " · ".join([*words, *([note] if note else [])]))
 
 
@@ -100,14 +102,14 @@ def _ended(child: Child) -> None:
         if answer is not None:
             known, load = answer.get("known") or {}, answer.get("load")
             if load is not None:
-                st.success(f"{names}: {_counts(load)}.", icon="✅")
+                st.success(f"{names}: {_counts(load)}.", icon=":material/check_circle:")
             else:
                 before = ", ".join(str(number) for number in sorted(set(known.values())))
-                st.info(f"{names}: nothing new, it was loaded before by load {before}.", icon="♻️")
+                st.info(f"{names}: nothing new, it was loaded before by load {before}.", icon=":material/history:")
         elif child.cancelled:
-            st.info(f"{names}: cancelled, nothing of it was loaded.", icon="✋")
+            st.info(f"{names}: cancelled, nothing of it was loaded.", icon=":material/cancel:")
         else:
-            st.error(f"{names}: {texts.markdown(sentence, 500)}", icon="⚠️")
+            st.error(f"{names}: {texts.markdown(sentence, 500)}", icon=":material/warning:")
         st.button("Close", key=f"forget {child.number}", on_click=children().forget, args=(child.number,))
 
 

@@ -137,7 +137,7 @@ def _failing(frame: Frame, window: Window, inside: Selection) -> None:
             return
         failing = found.destinations[found.destinations["failed"] > 0]
         if failing.empty:
-            st.success(f"None of the {found.attempts:,} attempts in this range failed.", icon="✅")
+            st.success(f"None of the {found.attempts:,} attempts in this range failed.", icon=":material/check_circle:")
             return
         worst = failing.head(_SHOWN).reset_index(drop=True)
         ranking_table.ranking(
@@ -159,7 +159,12 @@ def _newest(frame: Frame, inside: Selection) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         st.subheader("Newest failed attempts", anchor=False, width="content")
         params = grouped([*frame.view.carried(), ("status", "failed")])
-        st.page_link(frames.PAGES["Attempts"][0], label="All failed attempts", icon="🚚", query_params=params)
+        st.page_link(
+            frames.PAGES["Attempts"][0],
+            label="All failed attempts",
+            icon=":material/local_shipping:",
+            query_params=params,
+        )
     with deadline.within(_SECONDS):
         found = cached.store().list_attempt(inside.but(status="failed"), limit=_SHOWN)
         newest = found if found.data else cached.store().list_attempt(Selection(status="failed"), limit=1)

@@ -11,7 +11,7 @@ import streamlit as st
 from logstore.metrics import Metrics
 from logstore.records import Selection
 from logstore.store import LogStore
-from logstore.workbench import cached, histogram
+from logstore.workbench import cached, histogram, signs
 from logstore.workbench.background import later
 from logstore.workbench.counts import measures, rankings
 from logstore.workbench.frame import Frame
@@ -65,9 +65,9 @@ def _topics(frame: Frame, counted: _Topics) -> None:
         "events": st.column_config.NumberColumn("events", format="localized", width=90),
         "attempts": st.column_config.NumberColumn("attempts", format="localized", width=90),
         "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=110),
-        "rate": st.column_config.NumberColumn("error rate", format="percent", width=90),
+        "rate": st.column_config.NumberColumn("error rate", width=90),
     }
     height: Any = "content" if len(shown) <= 12 else 420
-    st.dataframe(shown, key="topics", hide_index=True, column_config=config, height=height)
+    st.dataframe(signs.percent(shown, "rate"), key="topics", hide_index=True, column_config=config, height=height)
     if len(names) > len(found):
         st.caption(f"The {len(found)} topics with most events, of {len(names):,}.")

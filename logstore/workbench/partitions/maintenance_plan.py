@@ -31,7 +31,7 @@ def section(plan: Plan) -> None:
     """The plan of this moment, and the button that applies it."""
     st.subheader("Plan", anchor=False)
     if not plan.steps:
-        st.success("Nothing to do: every month is where its policy wants it.", icon="✅")
+        st.success("Nothing to do: every month is where its policy wants it.", icon=":material/check_circle:")
         return
     _table(plan)
     _statements(plan)
@@ -58,7 +58,7 @@ def reader_note() -> None:
     st.info(
         "This server only reads. To change months from here, start it with `LOGSTORE_ROLE=operator`; or use a terminal: "
         "`python -m logstore maintain --help`.",
-        icon="🔒",
+        icon=":material/lock:",
     )
 
 
@@ -73,7 +73,7 @@ def _apply_removing(plan: Plan, removed: list[str]) -> None:
     st.warning(
         "This plan removes rows for good, by the policies of the archive: "
         f"{texts.markdown(maintenance_progress.some(removed))}.",
-        icon="🗑️",
+        icon=":material/delete:",
     )
     with st.form("apply removing", border=False):
         typed = st.text_input(f"To apply it, type {texts.markdown(removed[0])}", key=f"type {plan.hash}")
@@ -81,7 +81,7 @@ def _apply_removing(plan: Plan, removed: list[str]) -> None:
             if typed.strip() == removed[0]:
                 apply(plan.hash)
                 st.rerun()
-            st.error("The name does not match, so nothing was done.", icon="⚠️")
+            st.error("The name does not match, so nothing was done.", icon=":material/warning:")
 
 
 def _table(plan: Plan) -> None:

@@ -120,7 +120,7 @@ def _purge(frame: Frame, one: Standing, *, enabled: bool) -> None:
         )
         if early and one.undo_until:
             until = texts.markdown(times.show_short(one.undo_until, frame.zone))
-            st.warning(f"It can be undone until {until}; purging now gives that up.", icon="⏳")
+            st.warning(f"It can be undone until {until}; purging now gives that up.", icon=":material/hourglass_top:")
         st.code(statement(step_of("purge", month, "asked for")), language="sql")
         with st.form(f"purge {name}", border=False):
             typed = st.text_input(f"Type {texts.markdown(name)} to purge it", key=f"typed {name}", disabled=not enabled)
@@ -129,7 +129,7 @@ def _purge(frame: Frame, one: Standing, *, enabled: bool) -> None:
             )
         if pressed and enabled:
             if typed.strip() != name:
-                st.error("The name does not match, so nothing was done.", icon="⚠️")
+                st.error("The name does not match, so nothing was done.", icon=":material/warning:")
                 return
             command = ("maintain", "purge", name, "--json", "--actor", maintenance_progress.ACTOR)
             maintenance_progress.start(("purge", name), *command, *(("--override",) if early else ()))

@@ -17,8 +17,9 @@ from logstore.maintenance.survey import Survey, look
 from logstore.retention import Month
 from logstore.segments import Segment
 from logstore.store import LogStore
-from logstore.workbench import times, url
+from logstore.workbench import signs, times, url
 from logstore.workbench.frame import Frame
+from logstore.workbench.record_table import TIER
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +35,24 @@ class Look:
 
 
 LOOKS = {
-    "ahead": Look("🔜", "made ahead", "empty, made before it is needed", "#a9d3c1", ".", "#1b2333"),
-    "open": Look("🟢", "open", "in PostgreSQL, writable", "#2f9e77", ""),
-    "closed": Look("🔒", "closed", "in PostgreSQL, read-only", "#c98a1b", "|"),
-    "sealed": Look("📦", "sealed", "served from the archive; its table is still attached", "#3d7ecf", "\\"),
+    "ahead": Look(signs.NONE, "made ahead", "empty, made before it is needed", "#a9d3c1", ".", "#1b2333"),
+    "open": Look("●", "open", "in PostgreSQL, writable", "#2f9e77", ""),
+    "closed": Look("■", "closed", "in PostgreSQL, read-only", "#c98a1b", "|"),
+    "sealed": Look("◆", "sealed", "served from the archive; its table is still attached", "#3d7ecf", "\\"),
     "detached": Look(
-        "↩️", "detached", "served from the archive; its table waits outside the log for undo", "#7a6bd0", "/"
+        "◀", "detached", "served from the archive; its table waits outside the log for undo", "#7a6bd0", "/"
     ),
-    "purged": Look("🗄️", "purged", "served from the archive; its table is gone", "#6b7a90", "-"),
-    "gone": Look("🕳️", "nothing left", "neither a table nor segments are left of it", "#b9c0cc", "+", "#1b2333"),
-    "quarantined": Look("☣️", "quarantined", "some of its segments cannot be trusted", "#dc5349", "x"),
-    "hidden": Look("⚠️", "hidden", "its table was taken out of the log by hand: its rows are nowhere", "#dc5349", "+"),
-    "pending": Look("⏸️", "detach pending", "a detach was interrupted; the next plan finalises it", "#d97a1f", "+"),
-    "missing": Look("⚠️", "no table", "it is open, but somebody dropped its table", "#d97a1f", "x"),
-    "stranger": Look("❔", "not ours", "a partition that logstore did not make and leaves alone", "#8a94a6", "x"),
+    "purged": Look("□", "purged", "served from the archive; its table is gone", "#6b7a90", "-"),
+    "gone": Look("◌", "nothing left", "neither a table nor segments are left of it", "#b9c0cc", "+", "#1b2333"),
+    "quarantined": Look(signs.BAD, "quarantined", "some of its segments cannot be trusted", "#dc5349", "x"),
+    "hidden": Look(
+        signs.WARN, "hidden", "its table was taken out of the log by hand: its rows are nowhere", "#dc5349", "+"
+    ),
+    "pending": Look("△", "detach pending", "a detach was interrupted; the next plan finalises it", "#d97a1f", "+"),
+    "missing": Look(signs.WARN, "no table", "it is open, but somebody dropped its table", "#d97a1f", "x"),
+    "stranger": Look(
+        signs.UNKNOWN, "not ours", "a partition that logstore did not make and leaves alone", "#8a94a6", "x"
+    ),
 }
 
 
@@ -120,7 +125,7 @@ def table(frame: Frame, found: Sequence[Standing]) -> None:
     chosen = [i for i, one in enumerate(found) if one.month.name == url.one("partition")]
     key = f"months {hash(tuple((one.month.name, one.condition) for one in found))} {chosen}"
     st.dataframe(
-        pandas.DataFrame([_row(frame, one) for one in found]),
+        signs.tinted(pandas.DataFrame([_row(frame, one) for one in found]), ("state",)),
         key=key,
         hide_index=True,
         height="content" if len(found) <= 14 else 450,
@@ -136,12 +141,12 @@ def _row(frame: Frame, one: Standing) -> dict[str, Any]:
     return {
         "partition": month.name,
         "state": f"{one.look.sign} {one.look.word}",
-        "tier": "cold" if month.state in ("cold", "purged") else "hot",
-        "from": f"{month.lower:%Y-%m-%d}",
-        "to": f"{month.upper:%Y-%m-%d}",
+        "tier": TIER["cold" if month.state in ("cold", "purged") else "hot"],
         "rows": one.rows,
         "table": size_text(month.bytes) if month.exists else "",
         "archive": size_text(month.cold_bytes) if month.segments else "",
+        "from": f"{month.lower:%Y-%m-%d}",
+        "to": f"{month.upper:%Y-%m-%d}",
         "segments": segment_text(month),
         "verified": times.ago(one.verified, frame.now) if one.verified else "",
         "undo": times.show_short(one.undo_until, frame.zone) if one.undo_until else "",
@@ -161,7 +166,7 @@ def _text(heading: str, width: int, help_: str | None = None, *, right: bool = F
 _CONFIG: dict[str, Any] = {
     "partition": _text("partition", 130),
     "state": _text("state", 120, "what each word means is said by the picture"),
-    "tier": _text("served from", 85, "hot: PostgreSQL; cold: the archive"),
+    "tier": _text("served from", 85, "hot: PostgreSQL; archive: its sealed segments"),
     "from": _text("from", 88, "the first moment that it holds, in UTC"),
     "to": _text("to", 88, "the first moment that it does not hold, in UTC"),
     "rows": st.column_config.NumberColumn(

@@ -11,13 +11,14 @@ import streamlit as st
 from logstore import maintenance
 from logstore.maintenance import Finding, Health
 from logstore.maintenance.checkup import size_text
-from logstore.workbench import cached, charts, maintenance_progress, texts, times, url
+from logstore.workbench import cached, charts, maintenance_progress, signs, texts, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.partitions import maintenance_plan, month_detail, months, months_chart, policies
 
 _LOGGED = 200
-_ICONS = {"ok": "✅", "warn": "⚠️", "act": "🚨"}
+_LEVELS = {"ok": f"{signs.GOOD} in order", "warn": f"{signs.WARN} look at it", "act": f"{signs.BAD} to do"}
+_ICONS = {"ok": ":material/check_circle:", "warn": ":material/warning:", "act": ":material/error:"}
 
 
 def page(frame: Frame) -> None:
@@ -33,7 +34,9 @@ def page(frame: Frame) -> None:
         months.table(frame, found)
         _chosen(frame, found, at_work=at_work)
     else:
-        st.info("The log has no months yet: the first writer makes them, and so does the plan.", icon="📭")
+        st.info(
+            "The log has no months yet: the first writer makes them, and so does the plan.", icon=":material/inbox:"
+        )
     with frames.sentences():
         if at_work:
             st.subheader("Plan", anchor=False)
@@ -52,7 +55,7 @@ def _chosen(frame: Frame, found: list[months.Standing], *, at_work: bool) -> Non
         return
     one = months.named(found, name)
     if one is None:
-        st.warning(f"There is no partition {texts.markdown(name)}; choose a row above.", icon="🔎")
+        st.warning(f"There is no partition {texts.markdown(name)}; choose a row above.", icon=":material/search:")
     else:
         month_detail.section(frame, one, at_work=at_work)
 
@@ -64,14 +67,14 @@ def _health(health: Health) -> None:
     """What needs a person, in words; what is in order is folded away."""
     troubles = sorted((f for f in health.findings if f.level != "ok"), key=lambda f: f.level)  # act before warn
     if not troubles:
-        st.success(f"The log is healthy: all {len(health.findings)} checks are ok.", icon=_ICONS["ok"])
+        st.success(f"The log is healthy: all {len(health.findings)} checks are in order.", icon=_ICONS["ok"])
     for finding in troubles:
         words = texts.markdown(_sentence(finding), 600)
         (st.error if finding.level == "act" else st.warning)(words, icon=_ICONS[finding.level])
     with st.expander(f"The {len(health.findings)} checks"):
         shown = pandas.DataFrame(
             {
-                "level": [f"{_ICONS[f.level]} {f.level}" for f in health.findings],
+                "level": [_LEVELS[f.level] for f in health.findings],
                 "check": [f.check for f in health.findings],
                 "what": [f.what for f in health.findings],
                 "advice": [f.advice for f in health.findings],

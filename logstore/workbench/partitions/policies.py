@@ -94,4 +94,6 @@ def _said() -> None:
     """What the last change did, once."""
     if "policy said" in st.session_state:
         good, words = st.session_state.pop("policy said")
-        (st.success if good else st.error)(texts.markdown(words, 500), icon="✅" if good else "⚠️")
+        (st.success if good else st.error)(
+            texts.markdown(words, 500), icon=":material/check_circle:" if good else ":material/warning:"
+        )

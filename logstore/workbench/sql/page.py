@@ -10,7 +10,7 @@ from logstore import analysis, partitions
 from logstore.analysis import Question
 from logstore.analysis.views import read_archive
 from logstore.errors import InvalidSelection
-from logstore.workbench import cached, texts, url
+from logstore.workbench import cached, signs, texts, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.sql import question_form, results
@@ -48,7 +48,7 @@ def page(frame: Frame) -> None:
         st.fragment(_waiting, run_every=_POLL)(job)
     elif job.error is not None:
         said = texts.markdown(job.error, 600)
-        st.error(said[:1].upper() + said[1:] + ("" if said.endswith((".", "?")) else "."), icon="⚠️")
+        st.error(said[:1].upper() + said[1:] + ("" if said.endswith((".", "?")) else "."), icon=":material/warning:")
         if question is None:
             st.caption("One SELECT over the views events and attempts; `DESCRIBE attempts` lists their columns.")
     elif job.answer is not None:
@@ -70,7 +70,7 @@ def _archive() -> bool:
     month = next((p.name for p in partitions.inventory(cached.store().database) if p.state == "open"), None)
     st.info(
         "The archive is empty, so SQL finds no rows yet. Archive a month, or let a named question read the hot months.",
-        icon="📭",
+        icon=":material/inbox:",
     )
     st.code(f"python -m logstore export {month or 'attempts_YYYY_MM'} --flip", language="bash")
     return True
@@ -84,7 +84,7 @@ def _choice() -> Question | None:
     asked = url.one("question") or _OWN
     options = [_OWN, *known]
     if asked not in options:
-        st.warning("The link names a question that does not exist; choose one.", icon="🔗")
+        st.warning("The link names a question that does not exist; choose one.", icon=":material/link_off:")
         asked = _OWN
     st.selectbox(
         "Start from",
@@ -204,4 +204,4 @@ def _waiting(job: Job) -> None:
         st.rerun()
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button("Cancel", on_click=job.cancel, icon=":material/cancel:", key="cancel question")
-        st.caption(f"⏳ Running for {job.seconds:.0f} s of at most {SECONDS:g} s", width="content")
+        st.caption(f"{signs.GOING} Running for {job.seconds:.0f} s of at most {SECONDS:g} s", width="content")

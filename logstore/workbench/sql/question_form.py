@@ -42,7 +42,10 @@ def widgets(frame: Frame, question: Question) -> dict[str, str]:
             try:
                 value = parameter.read(text or None)
             except LogstoreError as error:
-                st.warning(f"The link's {parameter.name} cannot be read: {frames.plain(str(error))}", icon="🔗")
+                st.warning(
+                    f"The link's {parameter.name} cannot be read: {frames.plain(str(error))}",
+                    icon=":material/link_off:",
+                )
                 value = parameter.default
             key = f"{question.name} {parameter.name} {text} {frame.zone_name}"
             _widget(frame, parameter, value, key)

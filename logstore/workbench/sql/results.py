@@ -18,7 +18,7 @@ _KINDS = {"none": "No chart", "bar": "Bars", "line": "Line"}
 def result(frame: Frame, answer: Answer, *, explained: bool) -> None:
     """The whole answer; the choice of the picture is in the URL."""
     for note in answer.notes:
-        st.warning(texts.markdown(note, 500), icon="⚠️")
+        st.warning(texts.markdown(note, 500), icon=":material/warning:")
     if explained or answer.columns == ("explain_key", "explain_value"):
         for row in answer.rows:
             st.code(str(row[-1]), language=None)
@@ -37,7 +37,7 @@ def result(frame: Frame, answer: Answer, *, explained: bool) -> None:
             on_click="ignore",
         )
     if not len(answer):
-        st.info("No rows: nothing in the archive matches.", icon="📭")
+        st.info("No rows: nothing in the archive matches.", icon=":material/inbox:")
         return
     shown = result_formats.table(answer, frame)
     height: Any = "content" if len(shown) <= 15 else 560
