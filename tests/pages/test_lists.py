@@ -273,6 +273,24 @@ def test_rows_that_take_too_long_are_given_up_with_a_plain_sentence(
     assert next(menu.label for menu in app.multiselect) == "Tenant", "what to do about it is still there"
 
 
+@pytest.mark.parametrize("page", ["Events", "Attempts"])
+def test_a_mistake_in_the_filter_is_said_once_and_nothing_is_listed(
+    workbench: Callable[[str], None], log: str, page: str
+) -> None:
+    workbench(log)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=20)
+    app.switch_page(str(PAGES[page]))
+    app.query_params["where"] = "data.number >== 3"
+    app.run()
+    assert not app.exception
+    assert sum("column 15" in code.value for code in app.code) == 1
+    (error,) = app.error
+    assert "correct it, or clear the filters" in error.value and "column" not in error.value
+    assert not app.dataframe and not app.get("plotly_chart")
+    press(app, "Clear the filters")
+    assert not app.error and rows(app)
+
+
 def test_an_empty_list_does_not_search_all_times_for_long(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(empty_lists, "SECONDS", 1e-6)
     app = show("Events", range="1h", where="data.number >= 0")

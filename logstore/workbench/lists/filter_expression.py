@@ -21,8 +21,8 @@ joined by `and`, `or`, `not` and parentheses. Text stands in double quotes. Fiel
 `data.customer.id`, `metadata.region`, `response_data.status`; a part with other signs is quoted: `data.'request-id'`."""
 
 
-def expression(frame: Frame, kind: Kind) -> None:
-    """A box for a filter expression, its mistake under the right column, and what it costs."""
+def expression(frame: Frame, kind: Kind) -> bool:
+    """A box for a filter expression, its mistake under the right column, and what it costs; whether it can be read."""
     text = frame.view.selection.where or ""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input(
@@ -35,14 +35,18 @@ def expression(frame: Frame, kind: Kind) -> None:
         )
         filter_builder.builder(frame, kind)
     if not text:
-        return
+        return True
     try:
         language.parse(text, kind)
     except InvalidFilter as mistake:
         st.code(f"{text}\n{' ' * (mistake.column - 1)}↑ {mistake}", language=None, wrap_lines=True)
         meant(frame, kind, text)
         st.caption(_suggestions(frame, kind))
-        raise
+        st.error(
+            "The filter has a mistake, so nothing is listed: correct it, or clear the filters.",
+            icon=":material/warning:",
+        )
+        return False
     meant(frame, kind, text)
     with st.expander("What this filter costs", icon=":material/query_stats:"):
         found = cached.store().explain(frame.view.asked(frame.now), kind)
@@ -54,6 +58,7 @@ def expression(frame: Frame, kind: Kind) -> None:
         hot.code(found.postgres, language="sql", wrap_lines=True)
         archive.code(found.duckdb, language="sql", wrap_lines=True)
         tree.code(found.tree, language=None, wrap_lines=True)
+    return True
 
 
 def _suggestions(frame: Frame, kind: Kind) -> str:

@@ -12,5 +12,5 @@ from logstore.workbench.lists.listing import listing
 def page(frame: Frame, kind: Kind) -> None:
     """All records of one kind that the view selects."""
     filters(frame, FIELDS[kind])
-    expression(frame, kind)
-    listing(frame, kind)
+    if expression(frame, kind):
+        listing(frame, kind)
