@@ -14,6 +14,7 @@ from logstore.records import Selection, TimeFilter
 from logstore.workbench import cached, times
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import PAGES
 from logstore.workbench.view import View
 
 SECONDS = 3.0  # that one looks for what lies outside the range
@@ -22,8 +23,7 @@ SECONDS = 3.0  # that one looks for what lies outside the range
 def nothing(frame: Frame, kind: Kind, selection: Selection) -> None:
     """Say why a list is empty, and offer the next step."""
     if cached.extent(kind) is None:
-        st.info(f"There are no {kind}s in the log yet. Load the sample data, or your own files:", icon="📭")
-        st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
+        empty_log(f"There are no {kind}s in the log yet.")
         return
     if frame.view.next is not None or frame.view.prev is not None:
         st.info(f"No {kind}s beyond this place, within this range and these filters.", icon=":material/inbox:")
@@ -48,6 +48,16 @@ def nothing(frame: Frame, kind: Kind, selection: Selection) -> None:
         f"No {kind}s match {period}; the newest that does is {old} old ({frame.show(time)}).", icon=":material/inbox:"
     )
     st.button("Jump there", on_click=frames.change, args=(lambda view: there(view, time, frame),), type="primary")
+
+
+def empty_log(words: str) -> None:
+    """Say that nothing is there yet, and how something gets there."""
+    st.info(
+        f"{words} Load files of your own in the browser, or from a terminal, or try the sample data:",
+        icon=":material/inbox:",
+    )
+    st.page_link(PAGES["Loads"][0], label="Load files", icon=PAGES["Loads"][1], width="content")
+    st.code("python -m logstore load FOLDER\npython -m logstore demo", language="bash")
 
 
 def _newest_time(kind: Kind, selection: Selection) -> datetime | None:

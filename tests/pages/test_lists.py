@@ -149,6 +149,7 @@ def test_an_empty_log_says_how_to_fill_it(workbench, dsn: str) -> None:  # type:
     workbench(dsn)
     for page in ("Overview", "Events", "Attempts", "Destinations"):
         assert "python -m logstore demo" in "\n".join([said(run(page)), *(code.value for code in run(page).code)])
+        assert "Load files" in [link.proto.label for link in run(page).get("page_link")]
 
 
 def test_exact_times_bound_the_list(show: Show, now: datetime) -> None:

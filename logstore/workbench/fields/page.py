@@ -35,8 +35,7 @@ def page(frame: Frame) -> None:
     """One topic, its fields, and the field that is open."""
     known = _topics(cached.address())
     if not known:
-        st.info("No topic has been seen yet. Load the sample data, or your own files:", icon="📭")
-        st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
+        empty_lists.empty_log("No topic has been seen yet.")
         return
     topic = next(iter(frame.view.selection.topics), known[0])
     st.selectbox(

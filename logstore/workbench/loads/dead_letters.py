@@ -48,7 +48,7 @@ def section(frame: Frame) -> None:
     st.subheader("Dead letters", anchor=False)
     counted = loads.letter_counts(cached.store())
     if not counted:
-        st.caption("None: every row of every load could be loaded.")
+        st.caption("None: no load left a row behind.")
         return
     state, reason, load = _choices(counted)
     found = loads.dead_letters(

@@ -32,8 +32,9 @@ def page(frame: Frame) -> None:
     with frames.sentences():
         badges.badges()
     if cached.extent("attempt") is None and cached.extent("event") is None:
-        st.info("The log is empty. Load the sample data, or your own files, then reload this page:", icon="📭")
-        st.code("python -m logstore demo\npython -m logstore load FOLDER", language="bash")
+        empty_lists.empty_log(
+            "The log is empty. Once it holds events and delivery attempts, this page shows what fails, where and why."
+        )
         return
     window, inside = frame.window, Selection(time=frame.view.asked(frame.now).time)
     with frames.sentences():
