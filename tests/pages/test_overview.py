@@ -27,7 +27,7 @@ def test_counts_name_their_unit(show: Show) -> None:
     assert numbers == {
         "Events published": "120",
         "Attempts": "228",
-        "Attempts that succeeded": "50.0%",
+        "Success rate": "50.0%",
         "Events not delivered": "60",
         "Events never attempted": "6",
     }

@@ -46,7 +46,7 @@ def page(frame: Frame) -> None:
     with frames.sentences():
         failures.failures_of(frame, window)
     with st.container(horizontal=True, gap="medium"):  # side by side where there is room
-        with st.container(width=640), frames.sentences():
+        with st.container(width=620), frames.sentences():
             topics.topics(frame, window)
         with st.container(width=440), frames.sentences():
             latencies.latencies(window)
@@ -65,9 +65,9 @@ def _summary(
 
 def _numbers(frame: Frame, window: Window) -> None:
     with st.container(horizontal=True, gap="small"):
-        with st.container(width=645):
+        with st.container(width=555):
             _summary(window, _counts, words="Counting…", meanwhile=lambda: _three("…", "…", "…"))
-        with st.container(width=430):
+        with st.container(width=525):
             _look_up(frame, window)
 
 
@@ -79,7 +79,7 @@ def _counts(found: Summary) -> None:
         f"{tried:,}",
         succeeded,
         to=f"to {len(found.destinations):,} destinations of {found.destinations['tenant_id'].nunique():,} tenants",
-        of=f"{tried - failed:,} of {tried:,} attempts; {failed:,} failed",
+        of=f"{tried - failed:,} of {tried:,} attempts succeeded; {failed:,} failed",
     )
 
 
@@ -87,7 +87,7 @@ def _three(events: str, attempts: str, succeeded: str, *, to: str | None = None,
     with st.container(horizontal=True, gap="small"):
         _number("Events published", events, None)
         _number("Attempts", attempts, to)
-        _number("Attempts that succeeded", succeeded, of)
+        _number("Success rate", succeeded, of)
 
 
 def _look_up(frame: Frame, window: Window) -> None:
@@ -120,12 +120,13 @@ def _undelivered(numbers: Sequence[str]) -> None:
     missed, never = numbers
     with st.container(horizontal=True, gap="small"):
         reached = "of this range, with a destination that no attempt has reached so far"
-        _number("Events not delivered", missed, reached)
-        _number("Events never attempted", never, "of this range, that no destination took")
+        _number("Events not delivered", missed, reached, width=255)
+        _number("Events never attempted", never, "of this range, that no destination took", width=255)
 
 
-def _number(label: str, number: str, help_: str | None) -> None:
-    st.metric(label, number, border=True, help=help_, width=207)
+def _number(label: str, number: str, help_: str | None, *, width: int = 175) -> None:
+    """Three narrow ones and two wide ones fill a line of a wide page, and a line each of a narrow one."""
+    st.metric(label, number, border=True, help=help_, width=width)
 
 
 def _failing(frame: Frame, window: Window, inside: Selection) -> None:
