@@ -77,7 +77,7 @@ def test_months_say_their_state_bounds_sizes_and_until_when_undo_is_possible(old
     assert str(oldest["from"]) == f"{day(6):%Y-%m-%d}"
     assert str(oldest["undo"]) >= f"{NOW + timedelta(days=7):%Y-%m-%d %H:%M}"
     assert oldest["verified"] and oldest["table"] and oldest["archive"]
-    assert (current["state"], current["tier"], current["archive"]) == ("🟢 open", "hot", "")
+    assert (current["state"], current["tier"], current["archive"]) == ("● open", "hot", "")
     (chart,) = app.get("plotly_chart")
     assert "detached: served from the archive" in chart.proto.spec
     assert "open: in PostgreSQL, writable" in chart.proto.spec

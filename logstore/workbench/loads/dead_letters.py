@@ -150,13 +150,13 @@ def _table(frame: Frame, found: list[DeadLetter]) -> None:
 
 _CONFIG: dict[str, Any] = {
     "id": st.column_config.NumberColumn("letter", width=60),
-    "why": st.column_config.TextColumn("reason", width=165),
-    "message": st.column_config.TextColumn("what is wrong", width=265),
-    "file": st.column_config.TextColumn("file", width=140),
+    "why": st.column_config.TextColumn("reason", width=250),
+    "message": st.column_config.TextColumn("what is wrong", width=295),
+    "file": st.column_config.TextColumn("file", width=115),
     "line": st.column_config.TextColumn("line", width=55, alignment="right"),
-    "text": st.column_config.TextColumn("its text", width=225),
+    "text": st.column_config.TextColumn("its text", width=145),
     "load": st.column_config.NumberColumn("load", width=55),
-    "seen": st.column_config.TextColumn("first seen", width=105),
+    "seen": st.column_config.TextColumn("first seen", width=95),
 }
 
 

@@ -112,7 +112,7 @@ def _table(frame: Frame, history: list[Load]) -> None:
         key=key,
         hide_index=True,
         height="content" if len(history) <= 8 else 320,
-        column_config=_CONFIG,
+        column_config=_CONFIG | {"started": _started(frame)},
         on_select=lambda: _chosen(key, history),
         selection_mode="single-row",
         selection_default={"selection": {"rows": chosen, "columns": [], "cells": []}},
@@ -145,7 +145,6 @@ def _number(heading: str, width: int, help_: str) -> Any:
 _CONFIG: dict[str, Any] = {
     "load": st.column_config.NumberColumn("load", width=50),
     "state": st.column_config.TextColumn("state", width=105),
-    "started": st.column_config.TextColumn("started", width=130),
     "files": st.column_config.TextColumn("files", width=190),
     "error": st.column_config.TextColumn("why it ended", width=190),
     "read": _number("rows read", 80, "events and attempts together"),
@@ -158,6 +157,10 @@ _CONFIG: dict[str, Any] = {
         "rows a second", width=105, alignment="right", help="without the start of Spark"
     ),
 }
+
+
+def _started(frame: Frame) -> Any:
+    return st.column_config.TextColumn(f"started ({frame.zone_name})", width=130)
 
 
 def _chosen(key: str, history: list[Load]) -> None:

@@ -117,11 +117,11 @@ _CONFIG: dict[str, Any] = {
     "step": st.column_config.NumberColumn("step", width=45),
     "action": _text("action", 75),
     "partition": _text("partition", 145),
-    "what": _text("which is to", 235),
-    "reason": _text("because", 285),
+    "what": _text("which is to", 200),
+    "reason": _text("because", 300),
     "rows": st.column_config.NumberColumn("rows about", format="localized", width=85),
     "size": _text("size", 75, right=True),
-    "lock": _text("lock", 420, "what it takes in PostgreSQL, and whom that stops"),
+    "lock": _text("lock", 400, "what it takes in PostgreSQL, and whom that stops"),
 }
 
 

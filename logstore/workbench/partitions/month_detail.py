@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pandas
 import streamlit as st
 
@@ -11,6 +13,8 @@ from logstore.workbench import maintenance_progress, record_details, texts, time
 from logstore.workbench.frame import Frame
 from logstore.workbench.partitions.maintenance_plan import reader_note, statement
 from logstore.workbench.partitions.months import Standing, is_over, segment_text
+
+_WORDS = {"cold": "in the archive"}
 
 
 def section(frame: Frame, one: Standing, *, at_work: bool) -> None:
@@ -42,10 +46,14 @@ def _facts(frame: Frame, one: Standing) -> dict[str, str]:
         known["segments"] = segment_text(month)
         known["verified"] = times.ago(one.verified, frame.now) if one.verified else "not all of them"
     if month.changed:
-        known[f"{month.state} since"] = times.show_short(month.changed, frame.zone)
+        known[f"{_WORDS.get(month.state, month.state)} since"] = _moment(frame, month.changed)
     if one.undo_until:
-        known["undo until"] = times.show_short(one.undo_until, frame.zone)
+        known["undo until"] = _moment(frame, one.undo_until)
     return known
+
+
+def _moment(frame: Frame, time: datetime) -> str:
+    return f"{times.show_short(time, frame.zone)} {frame.zone_name}"
 
 
 def _segments(frame: Frame, one: Standing) -> None:

@@ -129,7 +129,7 @@ def table(frame: Frame, found: Sequence[Standing]) -> None:
         key=key,
         hide_index=True,
         height="content" if len(found) <= 14 else 450,
-        column_config=_CONFIG,
+        column_config=_CONFIG | {"undo": _undo(frame)},
         on_select=lambda: _chosen(key, found),
         selection_mode="single-row",
         selection_default={"selection": {"rows": chosen, "columns": [], "cells": []}},
@@ -176,8 +176,11 @@ _CONFIG: dict[str, Any] = {
     "archive": _text("in the archive", 95, "its sealed Parquet segments", right=True),
     "segments": _text("segments", 75, right=True),
     "verified": _text("verified", 85, "when every byte of its segments was last read and compared"),
-    "undo": _text("undo until", 125, "until then its table is kept, whatever a plan does"),
 }
+
+
+def _undo(frame: Frame) -> Any:
+    return _text(f"undo until ({frame.zone_name})", 130, "until then its table is kept, whatever a plan does")
 
 
 def _chosen(key: str, found: Sequence[Standing]) -> None:

@@ -55,7 +55,7 @@ def picture(found: Sequence[Standing], *, now: datetime, zone: tzinfo) -> Any:
     figure.update_layout(barmode="overlay", bargap=0.18, hovermode="closest", dragmode=False)
     figure.update_layout(uniformtext={"minsize": 9, "mode": "hide"})
     figure.update_layout(legend={"y": -0.22, "yanchor": "top", "itemclick": False, "itemdoubleclick": False})
-    figure.add_vline(x=wall(now, zone), line={"width": 2, "dash": "dot", "color": "#8a94a6"})
+    figure.add_vline(x=wall(now, zone), line={"width": 2, "dash": "dot", "color": "#8a94a6"}, layer="below")
     figure.add_annotation(x=wall(now, zone), y=1, yref="paper", yanchor="bottom", text="now", showarrow=False)
     figure.update_xaxes(type="date", showgrid=True)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=sorted(PARENTS), fixedrange=True)

@@ -86,7 +86,7 @@ def _health(health: Health) -> None:
 
 
 _CHECKS: dict[str, Any] = {
-    "level": st.column_config.TextColumn("level", width=80),
+    "level": st.column_config.TextColumn("state", width=95),
     "check": st.column_config.TextColumn("check", width=110),
     "what": st.column_config.TextColumn("how it stands", width="large"),
     "advice": st.column_config.TextColumn("what to do", width="large"),
@@ -95,7 +95,10 @@ _CHECKS: dict[str, Any] = {
 
 def _sentence(finding: Finding) -> str:
     """A finding for a page, which has the command as a button."""
-    advice = finding.advice.replace("run `python -m logstore maintain apply`", "apply the plan below").replace("`", "")
+    advice = finding.advice.replace("run `python -m logstore maintain apply`", "apply the plan below").replace(
+        "see `python -m logstore dead-letters list`", "see the page Loads"
+    )
+    advice = advice.replace("`", "")
     what = f"{finding.check[:1].upper()}{finding.check[1:]}: {finding.what}"
     return f"{what}. {advice[:1].upper()}{advice[1:]}." if advice else f"{what}."
 
@@ -127,7 +130,11 @@ def _log(frame: Frame) -> None:
     if not failed:
         shown = shown.drop(columns="error")
     st.dataframe(
-        shown, key="run log", hide_index=True, height="content" if len(entries) <= 10 else 390, column_config=_LOG
+        shown,
+        key="run log",
+        hide_index=True,
+        height="content" if len(entries) <= 10 else 390,
+        column_config=_LOG | {"time": _time(frame)},
     )
     if failed:
         with st.expander(f"The last error, {times.ago(failed[0].time, frame.now)}: {texts.markdown(failed[0].what)}"):
@@ -140,8 +147,11 @@ def _took(milliseconds: int | None) -> str:
     return "" if milliseconds is None else times.span(timedelta(milliseconds=milliseconds))
 
 
+def _time(frame: Frame) -> Any:
+    return st.column_config.TextColumn(f"time ({frame.zone_name})", width=130)
+
+
 _LOG: dict[str, Any] = {
-    "time": st.column_config.TextColumn("time", width=130),
     "result": st.column_config.TextColumn("result", width=90),
     "action": st.column_config.TextColumn("action", width=80),
     "partition": st.column_config.TextColumn("partition", width=150),

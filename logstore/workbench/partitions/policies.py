@@ -45,10 +45,10 @@ def section(known: Sequence[Policy]) -> None:
 _CONFIG: dict[str, Any] = {
     "table": st.column_config.TextColumn("table", width=100),
     "tier": st.column_config.TextColumn("kept in", width=120),
-    "age": st.column_config.TextColumn("at most so old", width=130, help="counted from a month's end"),
-    "bytes": st.column_config.TextColumn("at most so large", width=130),
-    "count": st.column_config.TextColumn("at most so many", width=130),
-    "least": st.column_config.TextColumn("always", width=110, help="so many months stay, whatever the limits say"),
+    "age": st.column_config.TextColumn("maximum age", width=130, help="counted from a month's end"),
+    "bytes": st.column_config.TextColumn("maximum size", width=130),
+    "count": st.column_config.TextColumn("maximum months", width=130),
+    "least": st.column_config.TextColumn("always kept", width=110, help="so many months stay, whatever the limits say"),
 }
 
 
