@@ -44,10 +44,18 @@ _SHARED = {"Events": ("tenant_ids", "topics"), "Attempts": ("tenant_ids", "topic
 _SHARED["Fields"] = ("topics",)
 
 
-# Streamlit leaves a hand's breadth around a wide page; tables need it.
+# Of our own, because an emoji is an empty box where no font has it, and a Material icon is asked of an outside host.
+_MARK = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="#2456c4"><rect y="1" width="16" height="4" rx="1.5"/>'
+    '<rect y="6" width="11" height="4" rx="1.5"/><rect y="11" width="14" height="4" rx="1.5"/></svg>'
+)
+
+# Streamlit leaves a hand's breadth around a wide page; tables need it. Its rows of choices are lower than what stands
+# beside them.
 _STYLE = """<style>
 [data-testid="stMainBlockContainer"] { padding: 4.2rem 2rem 3rem 2rem; }
 [data-testid="stSidebarHeader"] { height: 2.2rem; margin: 0; }
+[data-variant="segmented_control"] { min-height: 2.5rem; }
 </style>"""
 
 

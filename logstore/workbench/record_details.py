@@ -62,7 +62,7 @@ def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:
 
 def facts(known: Mapping[str, str]) -> None:
     """Names and values, as text whatever they hold."""
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="medium"):
         for name, value in known.items():
             with st.container(width="content", gap=None):
                 st.caption(name, width="content")

@@ -63,7 +63,7 @@ def test_a_ranking_draws_the_error_rate_of_every_row_over_time(show: Show) -> No
 def test_a_destination_says_how_soon_it_takes_events_and_how_it_fails(show: Show) -> None:
     app = show("Destinations", tenant_ids="globex", destination_ids="d-late")
     words = said(app)
-    assert "time to success of 54 attempts" in words and "p50 2 s · p95 2 s · p99 2 s" in words
+    assert "time to success of 54 attempts" in words and "half within 2 s · 95% within 2 s · 99% within 2 s" in words
     assert "last failure" in words and "Failed attempts by code" in words
     assert "No failed attempts" in said(show("Destinations", tenant_ids="acme", destination_ids="d-good"))
 

@@ -185,8 +185,8 @@ def _health(frame: Frame, found: health.Health) -> None:
 
 
 def _percentiles(found: health.Health) -> str:
-    named = zip(("p50", "p95", "p99"), found.percentiles, strict=True)
-    said = [f"{name} {times.span(timedelta(seconds=seconds))}" for name, seconds in named if seconds is not None]
+    named = zip(("half", "95%", "99%"), found.percentiles, strict=True)
+    said = [f"{name} within {times.span(timedelta(seconds=seconds))}" for name, seconds in named if seconds is not None]
     return " · ".join(said) or "too many to measure: narrow the range"
 
 

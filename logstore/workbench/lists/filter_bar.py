@@ -54,7 +54,7 @@ def _any_of(frame: Frame, field: str, label: str, known: list[str]) -> None:
         args=(field,),
         accept_new_options=True,
         placeholder="any" if known else "paste one",
-        width=195,
+        width=145 if field == "event_ids" else 180,
     )
 
 
