@@ -36,14 +36,14 @@ class Column:
     help: str | None = None
 
 
-_TIME = Column("time", lambda record, frame: frame.show(record.time), 185)
+_TIME = Column("time", lambda record, frame: frame.show(record.time), 165)
 _TENANT = Column("tenant", lambda record, _: record.tenant_id, 160, True, "click: only this tenant")
 _TOPIC = Column("topic", lambda record, _: record.topic, 150)
 
 COLUMNS: dict[Kind, dict[str, Column]] = {
     "event": {
         "time": _TIME,
-        "id": Column("event", lambda event, _: event.id, 230, True, "click: what became of it"),
+        "id": Column("event", lambda event, _: event.id, 220, True, "click: what became of it"),
         "tenant": _TENANT,
         "topic": _TOPIC,
         "retry": Column("may be retried", lambda event, _: "yes" if event.eligible_for_retry else "no", 100),
@@ -80,7 +80,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "attempt": ("time", "status", "code", "event", "said", "tier", "destination", "number", "tenant", "topic"),
 }
 # Of an event's list only: what became of it takes a look at its attempts.
-OUTCOME = Column("outcome", lambda event, _: "", 165, help="destinations reached, of those that were tried")
+OUTCOME = Column("outcome", lambda event, _: "", 145, help="destinations reached, of those that were tried")
 # Not the record's own: the page says where each was read.
 _TIER = Column("tier", lambda record, _: "", 75, help="hot: in PostgreSQL; archive: in sealed Parquet segments")
 
