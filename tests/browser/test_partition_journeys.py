@@ -51,6 +51,7 @@ def test_a_plan_is_read_and_applied_and_a_month_taken_back(
             position = next(n for n, row in enumerate(_listed(page)) if old in row)
             click_cell(page, old, x=16, row=position, table=1)
             page.wait_for_url(f"**partition={old}**")
+            settled(page)  # a button that is just drawn anew does not see the click
             page.get_by_role("button", name="Undo: take it back into PostgreSQL").click()
             expect(page.get_by_text(f"{old} is in PostgreSQL again, and open")).to_be_visible()
             wait_for(page, lambda: any(old in row and "open" in "".join(row) for row in _listed(page)), "an open month")
