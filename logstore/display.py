@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 ROWS_MOST = 200  # all of them are in the object
 CELL_MOST = 200  # characters
+_LINE = 48  # a shorter text keeps its line: ids, times and names are read and copied whole
 
 # Without these classes JupyterLab would typeset whatever stands between two dollar signs.
 _TABLE = '<table class="tex2jax_ignore mathjax_ignore">'
@@ -39,7 +41,10 @@ def table(
 
 def fields(values: Mapping[str, Any], *, caption: str = "", notes: Iterable[str] = (), most: int = CELL_MOST) -> str:
     """One thing: a row for each of its fields."""
-    body = "".join(f"<tr><th>{html.escape(name)}</th>{_cell(value, most)}</tr>" for name, value in values.items())
+    body = "".join(
+        f'<tr><th style="white-space: nowrap">{html.escape(name)}</th>{_cell(value, most, align="left")}</tr>'
+        for name, value in values.items()
+    )
     return f"{_notes(notes)}{_TABLE}{_caption(caption)}<tbody>{body}</tbody></table>"
 
 
@@ -54,17 +59,26 @@ def counted(count: int, noun: str) -> str:
 
 
 def _caption(text: str) -> str:
-    return f"<caption>{html.escape(text)}</caption>" if text else ""
+    return f'<caption style="text-align: left">{html.escape(text)}</caption>' if text else ""
 
 
 def _notes(notes: Iterable[str]) -> str:
     return "".join(f"<p>⚠ {html.escape(note)}</p>" for note in notes)
 
 
-def _cell(value: Any, most: int) -> str:
+def _cell(value: Any, most: int, *, align: str = "right") -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"<td>{value}</td>"  # numbers stand at the right, as Jupyter puts everything
-    return f'<td style="text-align: left; white-space: pre-wrap">{html.escape(_cut(_text(value), most))}</td>'
+        return f'<td style="text-align: {align}">{_number(value)}</td>'
+    text = _cut(_text(value), most)
+    wrap = "pre" if len(text) <= _LINE else "pre-wrap; min-width: 14em"
+    return f'<td style="text-align: left; white-space: {wrap}">{html.escape(text)}</td>'
+
+
+def _number(value: int | float) -> str:
+    """Six digits of a fraction; the object has them all."""
+    if isinstance(value, int) or not math.isfinite(value):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,8 @@ Json = Any  # what json.loads returns
 STATUSES = ("success", "failed")
 TIERS = ("hot", "cold")
 _ORDERS = {"desc": "newest", "asc": "oldest"}
-_CELL_MOST = 80  # of a payload on a page; a record by itself shows more
+_CELL_MOST = 80  # of a payload on a page
+_RECORD_MOST = 2000  # of a payload of a record by itself
 
 # A btree entry holds at most 2 704 bytes; the widest index is (tenant, destination or topic, time, id).
 KEY_BYTES = 512
@@ -95,7 +96,8 @@ class _Record:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def _repr_html_(self) -> str:
-        return display.fields(self.to_dict(), caption=type(self).__name__)
+        shown = self.to_dict() | {name: getattr(self, name) for name in self.columns if name in _TIMES}
+        return display.fields(shown, caption=type(self).__name__, most=_RECORD_MOST)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -331,7 +333,10 @@ def rfc3339(time: datetime) -> str:
 def parse_rfc3339(text: str) -> datetime:
     """The aware time of an RFC 3339 text."""
     try:
-        return _utc(datetime.fromisoformat(text), f"the time {text!r}", InvalidSelection)
+        time = datetime.fromisoformat(text)
+        if time.utcoffset() is None:
+            raise InvalidSelection(f"the time {text!r} lacks its zone: write it like {time.isoformat()}Z, which is UTC")
+        return _utc(time, f"the time {text!r}", InvalidSelection)
     except (ValueError, OverflowError):
         raise InvalidSelection(f"{text!r} is not a time: write it like 2026-08-01T12:00:00Z") from None
 
@@ -393,9 +398,17 @@ def _shown(page: Page[Any]) -> str:
     after, before = ("older", "newer") if page.order == "desc" else ("newer", "older")
     more = [f"{way}() has more" for way, cursor in ((before, page.prev), (after, page.next)) if cursor is not None]
     words = "; ".join([f"{display.counted(len(page), noun)}, {_ORDERS[page.order]} first", *more])
-    rows = [[*record.to_dict().values(), tier] for record, tier in zip_longest(page.data, page.tiers)]
-    columns = [*page.data[0].columns, "tier"] if page.data else []
-    return display.table(columns, rows, caption=words, notes=page.warnings, most=_CELL_MOST)
+    columns = _SHOWN[type(page.data[0])] if page.data else ()
+    rows = [[*(getattr(record, name) for name in columns), tier] for record, tier in zip_longest(page.data, page.tiers)]
+    return display.table([*columns, "tier"] if rows else (), rows, caption=words, notes=page.warnings, most=_CELL_MOST)
+
+
+# What fits beside each other; a record by itself shows all of its fields, and `to_pandas()` has them.
+_SHOWN: dict[type[Any], tuple[str, ...]] = {
+    Event: ("time", "id", "tenant_id", "topic", "data"),
+    Attempt: ("time", "status", "code", "attempt_number", "topic", "tenant_id", "destination_id", "id", "event_id"),
+}
+_TIMES = ("time", "event_time")
 
 
 assert tuple(sorted(f.name for f in fields(Event))) == tuple(sorted(Event.columns))

@@ -76,5 +76,6 @@ def test_a_page_says_which_ways_lead_on() -> None:
 
 def test_numbers_times_and_nothing_are_written_for_people() -> None:
     shown = display.fields({"n": 1, "f": 0.5, "t": NOW, "none": None, "yes": True}, caption="a & b")
-    assert "<td>1</td>" in shown and "<td>0.5</td>" in shown and "2026-03-01T12:30:00.000005Z" in shown
-    assert "None" not in shown and "true" in shown and "<caption>a &amp; b</caption>" in shown
+    assert ">1</td>" in shown and ">0.5</td>" in shown and "2026-03-01T12:30:00.000005Z" in shown
+    assert ">0.093288<" in display.fields({"rate": 0.09328797592568364})
+    assert ">None<" not in shown and "true" in shown and "a &amp; b</caption>" in shown
