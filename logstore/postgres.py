@@ -17,7 +17,7 @@ from psycopg.types.json import set_json_loads
 from sqlalchemy.pool import QueuePool
 
 from logstore.embedded import EmbeddedServer
-from logstore.errors import ServerError
+from logstore.errors import InvalidSetting, ServerError
 from logstore.settings import ROOT, Settings
 
 DATABASE = "logstore"
@@ -69,7 +69,11 @@ class Database:
             server.acquire()
             _make_database(server)
             dsn = server.dsn(DATABASE)
-        database = cls(dsn, role=role, server=server)
+        try:
+            database = cls(dsn, role=role, server=server)
+        except psycopg.ProgrammingError:
+            # Neither the text nor its error is shown: both may hold a password.
+            raise InvalidSetting("LOGSTORE_DSN is no address; write it like postgresql://user@host/database") from None
         try:
             database._check_version()
             if role == "operator" or server is not None:
@@ -95,7 +99,8 @@ class Database:
             connection = psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
         except psycopg.OperationalError as error:
             if self.server is None:
-                raise ServerError(f"cannot reach PostgreSQL: {error}. Check LOGSTORE_DSN and that it runs") from error
+                said = "; ".join(line.strip().rstrip(".?") for line in str(error).splitlines())
+                raise ServerError(f"cannot reach PostgreSQL: {said}. Check LOGSTORE_DSN and that it runs") from error
             self.server.revive()
             connection = psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
         set_json_loads(loads, connection)
@@ -132,7 +137,7 @@ class Database:
             migrated = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
             if migrated != (True,):
                 raise ServerError(
-                    "the database has no logstore tables yet: run LOGSTORE_ROLE=operator logstore migrate"
+                    "the database has no logstore tables yet: run `LOGSTORE_ROLE=operator python -m logstore migrate`"
                 )
             may = connection.execute(
                 "SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = %s), false)", [READER]

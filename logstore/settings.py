@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -49,7 +50,7 @@ class Settings:
             undo_days=_number(given, "UNDO_DAYS", 7),
             role=role,
             spark_master=given.get("SPARK_MASTER") or "local[*]",
-            spark_memory=given.get("SPARK_MEMORY") or "2g",
+            spark_memory=_size(given, "SPARK_MEMORY", "2g"),
         )
 
     def oldest_day(self, now: datetime) -> datetime:
@@ -70,6 +71,13 @@ def _day(given: Mapping[str, str], name: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         raise InvalidSetting(f"LOGSTORE_{name} is {text!r}; write a date like 2020-01-31") from None
+
+
+def _size(given: Mapping[str, str], name: str, default: str) -> str:
+    text = given.get(name) or default
+    if not re.fullmatch(r"\d+[kmgt]b?", text, re.ASCII | re.IGNORECASE):
+        raise InvalidSetting(f"LOGSTORE_{name} is {text!r}; write a size like 2g or 1500m")
+    return text
 
 
 def _number(given: Mapping[str, str], name: str, default: int) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from logstore import LogStore
-from logstore.commands import build_parser, main
+from logstore.commands import build_parser, main, table
 from tests.records_of import START, attempt, event
 
 
@@ -65,7 +68,8 @@ def test_get_finds_or_says_that_it_did_not(store: LogStore, run: Any) -> None:
     code, out, _ = run("get", "event", "evt_1", "--destination", "des_1", "--json")
     assert (code, json.loads(out)["destination_id"]) == (0, "des_1")
     assert run("get", "attempt", "att_1")[0] == 0
-    assert run("get", "attempt", "nothing")[:2] == (1, "no attempt nothing\n")
+    code, out, _ = run("get", "attempt", "nothing")
+    assert code == 1 and out.startswith("no attempt nothing; `python -m logstore list attempts`")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +126,95 @@ def test_migrate_names_what_is_applied(run: Any) -> None:
     assert "001_log" in json.loads(run("migrate", "--json")[1])["migrations"]
 
 
+def every(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those of its actions, at every depth."""
+    yield parser
+    for group in parser._subparsers._group_actions if parser._subparsers else ():
+        for inner in group.choices.values():  # type: ignore[union-attr]
+            yield from every(inner)
+
+
 def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "python -m logstore list attempts --tenant acme" in capsys.readouterr().out
-    for name, parser in build_parser()._subparsers._group_actions[0].choices.items():  # type: ignore[union-attr]
-        assert parser.description, f"{name} has no help"
+    for parser in every(build_parser()):
+        examples = [line for line in (parser.epilog or "").splitlines() if line.startswith("  ")]
+        assert parser.description and examples, f"{parser.prog} has no help or no examples"
+        assert all(parser.prog in line or parser._subparsers for line in examples)
+        assert max(map(len, parser.format_help().splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("lst",), "did you mean list?"),
+        (("list",), "kind (events or attempts) must be given"),
+        (("list", "attempts", "--stauts", "failed"), "did you mean --status?"),
+        (("loads", "--limit", "-1"), "whole number of at least 1, not '-1'"),
+        (("serve", "--port", "x"), "whole number, not 'x'"),
+        (("maintain", "plan", "now"), "plan takes no now; see `python -m logstore maintain plan --help`"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_too(
+    arguments: tuple[str, ...], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--json"]) == 2
+    said = capsys.readouterr()
+    assert word in json.loads(said.out)["message"] and word in said.err
+    assert said.err.count("\n") == 1 and "--help`" in said.err
+
+
+def test_a_reader_changes_nothing(store: LogStore, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.insert_many([event()])
+    monkeypatch.setenv("LOGSTORE_ROLE", "reader")
+    for arguments in (("export", "events_2026_03"), ("verify",), ("migrate",), ("maintain", "apply", "--yes")):
+        code, _, err = run(*arguments)
+        assert code == 2 and "LOGSTORE_ROLE=operator" in err
+    assert run("partitions")[0] == 0
+
+
+def test_a_month_that_is_not_over_is_not_exported(store: LogStore, run: Any) -> None:
+    now = datetime.now(UTC)
+    store.insert_many([event(time=now)])
+    code, _, err = run("export", f"events_{now:%Y_%m}")
+    assert code == 2 and "not over" in err
+    assert {p["state"] for p in json.loads(run("partitions", "--json")[1])} == {"open"}
+
+
+def test_an_archive_that_is_not_there_is_not_quarantined(
+    store: LogStore, run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store.insert_many([event()])
+    run("export", "events_2026_03")
+    monkeypatch.setenv("LOGSTORE_ARCHIVE", str(tmp_path / "elsewhere"))
+    code, _, err = run("verify")
+    assert code == 2 and "LOGSTORE_ARCHIVE" in err
+    found = {f["name"]: f for f in json.loads(run("doctor", "--json")[1])}
+    assert not found["archive"]["ok"] and "elsewhere" in found["archive"]["found"]
+    monkeypatch.delenv("LOGSTORE_ARCHIVE")
+    assert run("verify")[:2] == (0, "every segment is good\n")
+
+
+def test_doctor_goes_on_where_settings_are_wrong(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value, word in (
+        ("LOGSTORE_AHEAD", "soon", "LOGSTORE_AHEAD is 'soon'"),
+        ("LOGSTORE_SPARK_MEMORY", "lots", "LOGSTORE_SPARK_MEMORY is 'lots'"),
+        ("LOGSTORE_HMOE", "x", "LOGSTORE_HMOE is none of them"),
+        ("LOGSTORE_DSN", "rubbish:secret", "PostgreSQL: does not work"),
+        ("JAVA_HOME", "/no/such/java", "ok    Java"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            code, out, _ = run("doctor")
+            assert word in out and "ok    packages" in out and "secret" not in out
+            assert code == 1 or name == "JAVA_HOME"
+
+
+def test_a_row_goes_on_below_where_a_terminal_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, head = [("a" * 20, "b" * 20, "c" * 20)], ("one", "two", "three")
+    assert table(rows, head).count("\n") == 1, "what is piped keeps one line a row"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "45")
+    assert table(rows, head).splitlines() == [
+        "one                   two", "    three", f"{'a' * 20}  {'b' * 20}", f"    {'c' * 20}",
+    ]  # fmt: skip

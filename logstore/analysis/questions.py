@@ -75,7 +75,7 @@ class Question:
         for name in given:
             if name not in known:
                 takes = ", ".join(known)
-                raise InvalidSelection(f"{self.name} takes no {name!r}{_nearest(name, known)}; it takes {takes}")
+                raise InvalidSelection(f"{self.name} takes no {name!r}{_nearest(name, known, 0.6)}; it takes {takes}")
         return {name: parameter.read(given.get(name)) for name, parameter in known.items()}
 
 
@@ -137,6 +137,6 @@ def _views(store: LogStore, archive: Archive) -> duckdb.DuckDBPyConnection:
         return found[1]
 
 
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), list(known), n=1, cutoff=0.5)
+def _nearest(name: str, known: Any, cutoff: float = 0.5) -> str:
+    near = difflib.get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), list(known), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]!r}?" if near else ""

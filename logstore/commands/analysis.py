@@ -11,7 +11,7 @@ from typing import Any
 import logstore
 from logstore import analysis
 from logstore.analysis import Answer
-from logstore.commands import Subparsers, command, show, table
+from logstore.commands import Subparsers, command, count, show, table
 from logstore.records import rfc3339
 
 _SQL = """  python -m logstore sql "SELECT topic, count(*) FROM events GROUP BY 1 ORDER BY 2 DESC"
@@ -23,8 +23,8 @@ _ASK = """  python -m logstore ask                                      which qu
   python -m logstore ask retry_storms --minutes 10 --least 50 --json"""
 _CELL_MOST = 80
 _HELP = {
-    "since": "RFC 3339, inclusive",
-    "until": "RFC 3339, exclusive",
+    "since": "from this time on, such as 2026-08-01T00:00:00Z",
+    "until": "before this time",
     "tenant": "only this tenant",
     "limit": "at most so many rows",
     "least": "leave out groups with fewer",
@@ -34,13 +34,15 @@ _HELP = {
 
 def add(commands: Subparsers) -> None:
     parser = command(commands, "sql", _sql, help="run one SELECT over the archive, in a sandbox", examples=_SQL)
-    parser.add_argument("sql", metavar="SELECT")
+    parser.add_argument("sql", metavar="SELECT", help="in DuckDB's SQL; the tables are events and attempts")
     parser.add_argument("--seconds", type=float, default=10, help="stop it after so long (10)")
-    parser.add_argument("--rows", type=int, default=10_000, help="show at most so many (10000)")
+    parser.add_argument("--rows", type=count, default=10_000, help="show at most so many (10000)")
     parser.add_argument("--memory", default="1GB", help="stop it at so much (1GB)")
     parser = command(commands, "ask", _ask, help="answer one of the named questions", examples=_ASK)
     parser.add_argument("name", nargs="?", help="a question; without one, all are listed")
-    parser.add_argument("--tiers", choices=("cold", "both"), default="cold", help="the archive, or the hot months too")
+    parser.add_argument(
+        "--tiers", choices=("cold", "both"), default="cold", help="the archive (cold), or the hot months too"
+    )
     # Which of them a question takes, it says itself; so that a wrong one is answered with the right ones.
     for name in dict.fromkeys(p.name for question in analysis.questions().values() for p in question.parameters):
         parser.add_argument(f"--{name}", help=_HELP.get(name))
@@ -59,7 +61,8 @@ def _ask(given: argparse.Namespace) -> None:
             {"name": q.name, "title": q.title, "parameters": [p.name for p in q.parameters]} for q in known.values()
         ]
         rows = [(q.name, q.title, " ".join(f"--{p.name}" for p in q.parameters)) for q in known.values()]
-        show(given, listed, table(rows, ("question", "asks", "takes")))
+        hint = "\n\nAsk one by its name, such as `python -m logstore ask success_rate --tiers both`"
+        show(given, listed, table(rows, ("question", "asks", "takes")) + hint)
         return
     names = {p.name for question in known.values() for p in question.parameters}
     parameters = {name: value for name in names if (value := getattr(given, name)) is not None}

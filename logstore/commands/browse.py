@@ -14,8 +14,9 @@ from logstore.records import Attempt, Event, Page, Selection, TimeFilter, parse_
 
 _LIST = """  python -m logstore list attempts --tenant acme --destination des_1 --status failed
   python -m logstore list events --topic order.created --topic order.paid --since 2026-08-01T00:00:00Z
-  python -m logstore list attempts --next TOKEN              the page after, as the last line of a page says
-  python -m logstore list attempts --status failed --all --format csv > failed.csv      the whole selection"""
+  python -m logstore list attempts --where 'code >= 500 and data.amount > 100'
+  python -m logstore list attempts --next CURSOR        the page after, as the last line of a page says
+  python -m logstore list attempts --status failed --all --format csv > failed.csv    the whole selection"""
 _GET = """  python -m logstore get event evt_123 --destination des_1
   python -m logstore get attempt att_456 --json"""
 
@@ -27,8 +28,8 @@ def add(commands: Subparsers) -> None:
     parser.add_argument("--limit", type=int, default=20, help="records on the page, 1 to 1000")
     parser.add_argument("--order", choices=("desc", "asc"), default="desc", help="newest or oldest first")
     turn = parser.add_mutually_exclusive_group()
-    turn.add_argument("--next", metavar="CURSOR")
-    turn.add_argument("--prev", metavar="CURSOR")
+    turn.add_argument("--next", metavar="CURSOR", help="the page after; a page's last lines say it")
+    turn.add_argument("--prev", metavar="CURSOR", help="the page before")
     parser.add_argument("--all", action="store_true", help="every record, not a page; needs --format")
     parser.add_argument("--format", choices=tuple(export.FORMATS), help="of the file that --all writes to the output")
     parser = command(commands, "get", _get, help="one event or attempt by its id", examples=_GET)
@@ -40,14 +41,16 @@ def add(commands: Subparsers) -> None:
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """The options that make a Selection; repeated ones mean any of."""
-    parser.add_argument("--tenant", action="append", default=[], help="repeat for any of several")
-    parser.add_argument("--event", action="append", default=[], metavar="ID")
-    parser.add_argument("--destination", action="append", default=[], help="attempts only")
-    parser.add_argument("--topic", action="append", default=[])
+    parser.add_argument(
+        "--tenant", action="append", default=[], metavar="ID", help="of this tenant; repeat for any of several"
+    )
+    parser.add_argument("--event", action="append", default=[], metavar="ID", help="of this event; may be repeated")
+    parser.add_argument("--destination", action="append", default=[], metavar="ID", help="attempts only; repeatable")
+    parser.add_argument("--topic", action="append", default=[], metavar="NAME", help="of this topic; repeatable")
     parser.add_argument("--status", help="success or failed; attempts only")
-    parser.add_argument("--since", metavar="TIME", help="RFC 3339, inclusive")
-    parser.add_argument("--until", metavar="TIME", help="RFC 3339, exclusive")
-    parser.add_argument("--where", metavar="FILTER", help="a filter expression")
+    parser.add_argument("--since", metavar="TIME", help="from this time on, such as 2026-08-01T00:00:00Z")
+    parser.add_argument("--until", metavar="TIME", help="before this time")
+    parser.add_argument("--where", metavar="FILTER", help="a filter, such as 'code >= 500 and data.amount > 100'")
 
 
 def selection_of(given: argparse.Namespace) -> Selection:
@@ -98,7 +101,8 @@ def _as_text(page: Page[Any]) -> str:
 def _head(page: Page[Any]) -> tuple[str, ...]:
     if page.kind is Event:
         return ("time", "id", "tenant", "topic")
-    return ("time", "id", "event", "tenant", "destination", "topic", "#", "status", "code")
+    # What is short comes first, so that a narrow terminal has it in one line, and the ids below.
+    return ("time", "status", "code", "#", "topic", "tenant", "id", "event", "destination")
 
 
 def _row(record: Event | Attempt) -> tuple[Any, ...]:
@@ -106,14 +110,14 @@ def _row(record: Event | Attempt) -> tuple[Any, ...]:
         return rfc3339(record.time), record.id, record.tenant_id, record.topic
     return (
         rfc3339(record.time),
-        record.id,
-        record.event_id,
-        record.tenant_id,
-        record.destination_id,
-        record.topic,
-        record.attempt_number,
         record.status,
         record.code,
+        record.attempt_number,
+        record.topic,
+        record.tenant_id,
+        record.id,
+        record.event_id,
+        record.destination_id,
     )
 
 
@@ -127,7 +131,12 @@ def _get(given: argparse.Namespace) -> int:
         else:
             found = store.retrieve_attempt(given.id, tenant_id=given.tenant)
     if found is None:
-        show(given, None, f"no {given.kind} {given.id}")
+        narrowed = " of that tenant or destination" if given.tenant or given.destination else ""
+        show(
+            given,
+            None,
+            f"no {given.kind} {given.id}{narrowed}; `python -m logstore list {given.kind}s` shows which there are",
+        )
         return 1
     show(given, found.to_dict(), found.to_json(indent=2))
     return 0

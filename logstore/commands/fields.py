@@ -9,12 +9,14 @@ from dataclasses import asdict
 
 import logstore
 from logstore import fields, filters
-from logstore.commands import Subparsers, command, show, table
+from logstore.commands import Subparsers, command, operator, show, table
 from logstore.commands.browse import add_selection, selection_of
 from logstore.errors import InvalidSelection
 from logstore.records import rfc3339
 
 _EXPLAIN = """  python -m logstore explain attempts --tenant acme --where 'data.amount > 100'"""
+_FIELDS = """  python -m logstore fields order.created"""
+_TOPICS = """  python -m logstore topics"""
 _INDEX = """  python -m logstore index add order.created data.customer_id
   python -m logstore index drop order.created data.customer_id"""
 
@@ -23,9 +25,11 @@ def add(commands: Subparsers) -> None:
     parser = command(commands, "explain", _explain, help="what the engines would do for a list", examples=_EXPLAIN)
     parser.add_argument("kind", choices=("events", "attempts"))
     add_selection(parser)
-    parser = command(commands, "fields", _fields, help="the fields that occur in the payloads of a topic")
-    parser.add_argument("topic", nargs="?")
-    command(commands, "topics", _topics, help="the topics of the log and their indexed fields")
+    parser = command(
+        commands, "fields", _fields, help="the fields that occur in the payloads of a topic", examples=_FIELDS
+    )
+    parser.add_argument("topic", nargs="?", help="without one, of all topics")
+    command(commands, "topics", _topics, help="the topics of the log and their indexed fields", examples=_TOPICS)
     parser = command(commands, "index", _index, help="index a field of a topic, or give it up", examples=_INDEX)
     parser.add_argument("action", choices=("add", "drop"))
     parser.add_argument("topic")
@@ -50,7 +54,10 @@ def _fields(given: argparse.Namespace) -> None:
     ]  # fmt: skip
     head = ("topic", "field", "types", "rows seen", "nulls", "values about", "longest", "last seen", "index", "")
     documents = [asdict(f) | {"name": f.name} for f in found]
-    show(given, documents, table(rows, head) if rows else "no fields seen yet: insert or load")
+    nothing = "no fields seen yet: insert or load"
+    if given.topic is not None:
+        nothing = f"no fields seen of {given.topic}; `python -m logstore topics` lists the topics"
+    show(given, documents, table(rows, head) if rows else nothing)
 
 
 def _topics(given: argparse.Namespace) -> None:
@@ -73,7 +80,7 @@ def _index(given: argparse.Namespace) -> None:
         raise InvalidSelection(f"{given.field!r} is no field: {error}") from error
     assert isinstance(tree, filters.Compare)
     column, path = tree.field.column.removeprefix("event_"), tree.field.path
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         if given.action == "add":
             fields.add_index(store.database, given.topic, column, path, actor=getpass.getuser(), progress=_progress)
         else:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import logstore
 from logstore import loads
-from logstore.commands import Subparsers, command, printable, printable_lines, show, table
+from logstore.commands import Subparsers, command, count, operator, printable, printable_lines, show, table
 from logstore.errors import LoadError
 from logstore.records import rfc3339
 from logstore.store import LogStore
@@ -23,28 +23,39 @@ _LOAD = """  python -m logstore load events.jsonl attempts.jsonl.gz      files: 
   python -m logstore load events.jsonl --force               a file that was loaded before; nothing doubles"""
 _WATCH = """  python -m logstore watch /data/inbox             load what appears there, until Ctrl-C
   python -m logstore watch /data/inbox --once      what is there now, for cron"""
+_LOADS = """  python -m logstore loads
+  python -m logstore loads --limit 3 --json"""
 _LETTERS = """  python -m logstore dead-letters list --reason naive_time
   python -m logstore dead-letters show 17
   python -m logstore dead-letters requeue 17 --text '{"id": "evt_1", …}'
   python -m logstore dead-letters requeue 17 --file corrected.json
   python -m logstore dead-letters discard 17"""
-_DEMO = """  python -m logstore demo
-  python -m logstore demo --events 200000"""
+_LIST = """  python -m logstore dead-letters list                       the open ones
+  python -m logstore dead-letters list --reason naive_time --state all"""
+_SHOW = """  python -m logstore dead-letters show 17"""
+_REQUEUE = """  python -m logstore dead-letters requeue 17                          as it was
+  python -m logstore dead-letters requeue 17 --file corrected.json    one JSON object"""
+_DISCARD = """  python -m logstore dead-letters discard 17"""
+_DEMO = """  python -m logstore demo                       20,000 events of the last 90 days, with their attempts
+  python -m logstore demo --events 200000 --days 365"""
+_REQUEUES = "load a letter's row, as it was or corrected; once"
 
 
 def add(commands: Subparsers) -> None:
     parser = command(commands, "load", _load, help="load files or folders through Spark, exactly once", examples=_LOAD)
-    parser.add_argument("paths", nargs="+", metavar="PATH", type=Path)
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", type=Path, help="JSON lines, packed or not, or Parquet; a folder"
+    )
     parser.add_argument("--force", action="store_true", help="also files that were loaded before")
     parser = command(commands, "watch", _watch, help="load what appears in a folder, each file once", examples=_WATCH)
     parser.add_argument("inbox", metavar="INBOX", type=Path, help="names that end in .part or .tmp are left alone")
     parser.add_argument("--once", action="store_true", help="load what is there and end")
-    parser = command(commands, "loads", _loads, help="what was loaded, and what is being loaded")
-    parser.add_argument("--limit", type=int, default=20)
+    parser = command(commands, "loads", _loads, help="what was loaded, and what is being loaded", examples=_LOADS)
+    parser.add_argument("--limit", type=count, default=20, help="the newest so many (20)")
     parser = command(commands, "demo", _demo, help="make realistic sample data and load it", examples=_DEMO)
-    parser.add_argument("--events", type=int, default=20_000)
-    parser.add_argument("--days", type=int, default=90)
-    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--events", type=count, default=20_000, help="so many; each has one attempt or more (20000)")
+    parser.add_argument("--days", type=count, default=90, help="over so many days up to now (90)")
+    parser.add_argument("--seed", type=int, default=7, help="another number gives other data (7)")
     parser.add_argument("--if-empty", action="store_true", help="do nothing when the log holds anything")
     _add_letters(commands)
 
@@ -52,25 +63,25 @@ def add(commands: Subparsers) -> None:
 def _add_letters(commands: Subparsers) -> None:
     parser = command(commands, "dead-letters", _list, help="rows that could not be loaded", examples=_LETTERS)
     actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
-    action = command(actions, "list", _list, help="the letters, newest first")
+    action = command(actions, "list", _list, help="the letters, newest first", examples=_LIST)
     action.add_argument("--state", choices=(*loads.LETTER_STATES, "all"), default="open")
-    action.add_argument("--reason")
-    action.add_argument("--load", type=int)
+    action.add_argument("--reason", help="such as naive_time")
+    action.add_argument("--load", type=int, metavar="ID", help="of this load")
     action.add_argument("--before", type=int, metavar="ID", help="letters older than this one")
-    action.add_argument("--limit", type=int, default=20)
-    action = command(actions, "show", _show, help="one letter with its text")
+    action.add_argument("--limit", type=count, default=20, help="at most so many (20)")
+    action = command(actions, "show", _show, help="one letter with its text", examples=_SHOW)
     action.add_argument("id", type=int)
-    action = command(actions, "requeue", _requeue, help="load a letter's row, as it was or corrected; once")
+    action = command(actions, "requeue", _requeue, help=_REQUEUES, examples=_REQUEUE)
     action.add_argument("id", type=int)
     text = action.add_mutually_exclusive_group()
     text.add_argument("--text", help="the corrected row, one JSON object")
     text.add_argument("--file", type=Path, help="a file that holds it")
-    action = command(actions, "discard", _discard, help="say that a letter does not matter")
+    action = command(actions, "discard", _discard, help="say that a letter does not matter", examples=_DISCARD)
     action.add_argument("id", type=int)
 
 
 def _load(given: argparse.Namespace) -> None:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         _run(given, store, given.paths, force=given.force)
 
 
@@ -103,7 +114,7 @@ def _watch(given: argparse.Namespace) -> int:
     from logstore.pipeline import watch  # imports Spark
 
     total = watch.Pass()
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         folder = watch.Watch(store, given.inbox, bar=False if given.json else None)
         try:
             for number in itertools.count():
@@ -178,21 +189,23 @@ def _requeue(given: argparse.Namespace) -> None:
     if given.file is not None:
         try:
             text = given.file.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise LoadError(f"cannot read {given.file}: {error}") from error
-    with logstore.open(role="operator") as store:
+        except OSError as error:
+            raise LoadError(f"cannot read {given.file} ({error.strerror}): check the path") from error
+        except UnicodeDecodeError as error:
+            raise LoadError(f"{given.file} is not UTF-8 text: write the corrected row anew") from error
+    with operator() as store:
         row = loads.requeue(store, given.id, text)
     show(given, {"id": given.id, "kind": row.kind}, f"dead letter {given.id} is loaded as an {row.kind}")
 
 
 def _discard(given: argparse.Namespace) -> None:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         loads.discard(store, given.id)
     show(given, {"id": given.id}, f"dead letter {given.id} is discarded")
 
 
 def _demo(given: argparse.Namespace) -> None:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         if given.if_empty and not is_empty(store):
             show(given, {"loaded": False}, "the log is not empty: nothing was loaded")
             return

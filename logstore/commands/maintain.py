@@ -12,7 +12,7 @@ from typing import Any
 
 import logstore
 from logstore import maintenance
-from logstore.commands import Subparsers, command, show, table
+from logstore.commands import Subparsers, command, count, operator, show, table
 from logstore.errors import MaintenanceError
 from logstore.maintenance.checkup import LEVELS, size_text
 from logstore.maintenance.runs import Entry, Run
@@ -29,35 +29,53 @@ _EXAMPLES = """  python -m logstore maintain plan                              w
   python -m logstore maintain purge attempts_2026_08            give up its detached table
   python -m logstore maintain policy attempts hot --max-age 90  keep more; 'none' for no limit
   python -m logstore maintain log                               who did what"""
+_PLAN = """  python -m logstore maintain plan
+  python -m logstore maintain plan --sql"""
+_APPLY = """  python -m logstore maintain apply
+  python -m logstore maintain apply --yes --json      for cron"""
+_UNDO = """  python -m logstore maintain undo attempts_2026_08"""
+_PURGE = """  python -m logstore maintain purge attempts_2026_08"""
+_ARCHIVE = """  python -m logstore maintain archive attempts_2026_09"""
+_LOG = """  python -m logstore maintain log --limit 10"""
+_POLICY = """  python -m logstore maintain policy                            what is kept, of both tables in both tiers
+  python -m logstore maintain policy attempts hot --max-age 90  in PostgreSQL for 90 days
+  python -m logstore maintain policy events cold --max-bytes 500GB"""
+_HEALTH = """  python -m logstore health
+  python -m logstore health --json || echo 'somebody should look'"""
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNDOES = "take a month back from its detached table, writable again"
+_PURGES = "give up a detached month's table; its segments remain"
+_ARCHIVES = "let a month leave PostgreSQL before its policy says so"
 
 
 def add(commands: Subparsers) -> None:
     parser = command(commands, "maintain", _plan, help="keep the log's months in order", examples=_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
-    action = command(actions, "plan", _plan, help="what would be done, and why")
+    action = command(actions, "plan", _plan, help="what would be done, and why", examples=_PLAN)
     action.add_argument("--sql", action="store_true", help="with the exact statements and their locks")
-    action = command(actions, "apply", _apply, help="show the plan, ask, and do it")
+    action = command(actions, "apply", _apply, help="show the plan, ask, and do it", examples=_APPLY)
     action.add_argument("--yes", action="store_true", help="do not ask")
     action.add_argument("--hash", help="only if the plan is still this one; as `maintain plan` shows it")
-    action = command(actions, "undo", _undo, help="take a month back from its detached table, writable again")
-    action.add_argument("partition")
-    action = command(actions, "purge", _purge, help="give up a detached month's table; its segments remain")
-    action.add_argument("partition")
+    action = command(actions, "undo", _undo, help=_UNDOES, examples=_UNDO)
+    action.add_argument("partition", help="such as attempts_2026_08")
+    action = command(actions, "purge", _purge, help=_PURGES, examples=_PURGE)
+    action.add_argument("partition", help="such as attempts_2026_08")
     action.add_argument("--override", action="store_true", help="although it could still be undone")
-    action = command(actions, "archive", _archive, help="let a month leave PostgreSQL before its policy says so")
-    action.add_argument("partition")
+    action = command(actions, "archive", _archive, help=_ARCHIVES, examples=_ARCHIVE)
+    action.add_argument("partition", help="such as attempts_2026_08")
     for name in ("apply", "undo", "purge", "archive"):
         actions.choices[name].add_argument("--actor", default=_actor(), help="who does it, for the log")
-    action = command(actions, "log", _log, help="what was done, newest first")
-    action.add_argument("--limit", type=int, default=50)
+    action = command(actions, "log", _log, help="what was done, newest first", examples=_LOG)
+    action.add_argument("--limit", type=count, default=50, help="at most so many steps (50)")
     _add_policy(actions)
     levels = "how the log stands; the exit code is 0 for ok, 1 for warn, 2 for act"
-    command(commands, "health", _health, help=levels)
+    command(commands, "health", _health, help=levels, examples=_HEALTH)
 
 
 def _add_policy(actions: Subparsers) -> None:
-    action = command(actions, "policy", _policy, help="what each tier keeps; with a table and a tier, change it")
+    action = command(
+        actions, "policy", _policy, help="what each tier keeps; with a table and a tier, change it", examples=_POLICY
+    )
     action.add_argument("table", nargs="?", choices=PARENTS)
     action.add_argument("tier", nargs="?", choices=("hot", "cold"))
     action.add_argument("--max-age", metavar="DAYS", help="counted from a month's end; 'none' for no limit")
@@ -73,7 +91,7 @@ def _plan(given: argparse.Namespace) -> None:
 
 
 def _apply(given: argparse.Namespace) -> int:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         plan = maintenance.plan(store)
         if given.hash and not plan.hash.startswith(given.hash):
             raise MaintenanceError(
@@ -91,19 +109,19 @@ def _apply(given: argparse.Namespace) -> int:
 
 
 def _undo(given: argparse.Namespace) -> None:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         run = maintenance.undo(store, given.partition, actor=given.actor)
     show(given, _run_document(run), f"{given.partition} is in PostgreSQL again, and open")
 
 
 def _purge(given: argparse.Namespace) -> None:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         run = maintenance.purge(store, given.partition, actor=given.actor, override=given.override)
     show(given, _run_document(run), f"the table of {given.partition} is gone; its segments serve it")
 
 
 def _archive(given: argparse.Namespace) -> None:
-    with logstore.open(role="operator") as store:
+    with operator() as store:
         run = maintenance.archive_now(store, given.partition, actor=given.actor)
     show(given, _run_document(run), f"the archive serves {given.partition}; its table is detached and kept for undo")
 
@@ -123,8 +141,10 @@ def _policy(given: argparse.Namespace) -> None:
     changes = {name: getattr(given, name) for name in ("max_age", "max_bytes", "max_count", "min_count")}
     changes = {name: value for name, value in changes.items() if value is not None}
     if changes and not given.tier:
-        raise MaintenanceError("name a table and a tier, such as: maintain policy attempts hot --max-age 90")
-    with logstore.open(role="operator" if changes else "reader") as store:
+        raise MaintenanceError(
+            "name a table and a tier, such as `python -m logstore maintain policy attempts hot --max-age 90`"
+        )
+    with operator() if changes else logstore.open(role="reader") as store:
         for policy in maintenance.policies(store) if changes else ():
             if (policy.parent, policy.tier) == (given.table, given.tier):
                 read = {name: _value(name, text) for name, text in changes.items()}

@@ -8,17 +8,23 @@ from dataclasses import asdict
 import logstore
 from logstore import partitions
 from logstore.commands import Subparsers, command, show, table
+from logstore.maintenance.checkup import size_text
+
+_EXAMPLES = """  python -m logstore partitions
+  python -m logstore partitions --json"""
 
 
 def add(commands: Subparsers) -> None:
-    command(commands, "partitions", _partitions, help="the months of the log and their states")
+    command(commands, "partitions", _partitions, help="the months of the log and their states", examples=_EXAMPLES)
 
 
 def _partitions(given: argparse.Namespace) -> None:
     with logstore.open(role="reader") as store:
         found = partitions.inventory(store.database)
-    rows = [(p.name, p.lower.date(), p.upper.date(), p.state, _where(p), p.rows, p.bytes) for p in found]
-    head = ("partition", "from", "to", "state", "table", "rows about", "bytes")
+    rows = [
+        (p.name, p.lower.date(), p.upper.date(), p.state, _where(p), f"{p.rows:,}", size_text(p.bytes)) for p in found
+    ]
+    head = ("partition", "from", "to", "state", "table", "rows about", "size")
     show(
         given,
         [asdict(partition) for partition in found],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import json
 import socket
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from logstore.errors import LoadError, ServerError
 from logstore.store import LogStore
 
 _EXAMPLES = """  python -m logstore serve                                  http://127.0.0.1:8501
-  python -m logstore serve --demo                           the same; an empty log gets sample data, the oldest archived
+  python -m logstore serve --demo                           an empty log gets sample data, the oldest archived
   python -m logstore serve --port 8600 --address 0.0.0.0    for others on the network: there is no sign-in"""
 
 _LOADS = 50  # with more of them it is a log that somebody works with
@@ -24,7 +26,7 @@ _LOADS = 50  # with more of them it is a log that somebody works with
 
 def add(commands: Subparsers) -> None:
     parser = command(commands, "serve", _serve, help="the workbench in a browser, until Ctrl-C", examples=_EXAMPLES)
-    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--port", type=int, default=8501, help="where it answers (8501)")
     parser.add_argument("--address", default="127.0.0.1", help="who may reach it: loopback only, unless told otherwise")
     parser.add_argument(
         "--demo", action="store_true", help="fill an empty log with the sample data, and archive its oldest months"
@@ -42,13 +44,18 @@ def _serve(given: argparse.Namespace) -> int:
             if archive_owed(store):
                 _archive_demo()
         shown = f"[{given.address}]" if ":" in given.address else given.address
-        print(f"\nThe workbench is at http://{shown}:{given.port} (Ctrl-C ends it)\n", flush=True)
+        address = f"http://{shown}:{given.port}"
+        if given.json:
+            print(json.dumps({"address": address}), flush=True)
+        else:
+            print(f"\nThe workbench is at {address} (Ctrl-C ends it)\n", flush=True)
         from logstore.workbench import server
 
         # Ctrl-C is how it is meant to end; where that signal was ignored from the start, the server just returns.
         with contextlib.suppress(KeyboardInterrupt):
             server.run(address=given.address, port=given.port)
-        print("stopped", flush=True)
+        if not given.json:
+            print("stopped", flush=True)
     return 0
 
 
@@ -58,9 +65,13 @@ def _check_port(address: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ServerError(f"cannot listen on {address}:{port} ({reason}): choose another --port") from error
+        except OverflowError as error:
+            raise ServerError(f"there is no port {port}: choose a --port up to 65535") from error
+        except OSError as error:
+            other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--address"
+            raise ServerError(
+                f"cannot listen on {address}:{port} ({error.strerror}): choose another {other}"
+            ) from error
 
 
 def _load_demo() -> None:
