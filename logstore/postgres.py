@@ -140,7 +140,10 @@ class Database:
                     "the database has no logstore tables yet: run `LOGSTORE_ROLE=operator python -m logstore migrate`"
                 )
             may = connection.execute(
-                "SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = %s), false)", [READER]
+                # Since version 16 somebody can be a member who may not take the role.
+                "SELECT coalesce((SELECT pg_has_role(oid, CASE WHEN current_setting('server_version_num')::int < 160000"
+                " THEN 'MEMBER' ELSE 'SET' END) FROM pg_roles WHERE rolname = %s), false)",
+                [READER],
             ).fetchone()
             self._reader_role = may == (True,)
 
@@ -165,6 +168,8 @@ def _make_reader(connection: psycopg.Connection[Any]) -> None:
             made = (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation)
             with contextlib.suppress(*made), connection.transaction():
                 connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(READER)))
+                # Who makes a role is no member of it, or one that may not take it, unless it is a superuser.
+                connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(READER)))
         granted = connection.execute(
             "SELECT bool_and(has_table_privilege(%s, c.oid, 'SELECT')) FROM pg_class c"
             " WHERE relkind IN ('r', 'p', 'v') AND relnamespace = current_schema()::regnamespace",

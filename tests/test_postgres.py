@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy
+from psycopg.conninfo import make_conninfo
 
 from logstore import LogStore, ServerError, postgres
 from logstore.embedded import EmbeddedServer
@@ -116,6 +117,23 @@ def test_a_server_that_is_not_there_is_a_sentence() -> None:
 def test_a_reader_of_an_empty_database_is_told_to_migrate(server: EmbeddedServer) -> None:
     with pytest.raises(ServerError, match="migrate"):
         Database.open(Settings(), dsn=empty_database(server, "bare"), role="reader")
+
+
+def test_an_owner_who_may_make_roles_reads_as_the_reader(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since PostgreSQL 16 who makes a role is a member of it, but one that may not take it."""
+    monkeypatch.setattr(postgres, "READER", "reader_of_an_owner")
+    dsn = empty_database(server, "owned")
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE an_owner LOGIN CREATEROLE")
+        connection.execute("ALTER DATABASE owned OWNER TO an_owner")
+    dsn = make_conninfo(dsn, user="an_owner")
+    Database.open(Settings(), dsn=dsn, role="operator").close()
+    database = Database.open(Settings(), dsn=dsn, role="reader")
+    with database.connection() as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("reader_of_an_owner",)
+    database.close()
 
 
 def test_json_that_python_cannot_hold_stays_readable(store: LogStore) -> None:

@@ -78,7 +78,10 @@ def sentence(error: Exception) -> tuple[str, str]:
         return type(error).__name__, told
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
-    return "ServerError", f"PostgreSQL did not do it: {said or str(cause).partition(chr(10))[0]}"
+    told = f"PostgreSQL did not do it: {said or str(cause).partition(chr(10))[0]}"
+    if isinstance(cause, psycopg.errors.InsufficientPrivilege):
+        told += "; come as the owner of the tables, or, to read, have the owner GRANT logstore_reader to your login"
+    return "ServerError", told
 
 
 class Parser(argparse.ArgumentParser):
