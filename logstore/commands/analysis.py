@@ -12,6 +12,7 @@ import logstore
 from logstore import analysis
 from logstore.analysis import Answer
 from logstore.commands import Subparsers, command, count, show, table
+from logstore.display import counted
 from logstore.records import rfc3339
 
 _SQL = """  python -m logstore sql "SELECT topic, count(*) FROM events GROUP BY 1 ORDER BY 2 DESC"
@@ -22,6 +23,8 @@ _ASK = """  python -m logstore ask                                      which qu
   python -m logstore ask failure_groups --tenant acme --since 2026-08-01T00:00:00Z
   python -m logstore ask retry_storms --minutes 10 --least 50 --json"""
 _CELL_MOST = 80
+# Somebody whose months are all in PostgreSQL would believe that there is nothing.
+_COLD = "from the archive, without the months that PostgreSQL serves"
 _HELP = {
     "since": "from this time on, such as 2026-08-01T00:00:00Z",
     "until": "before this time",
@@ -51,7 +54,7 @@ def add(commands: Subparsers) -> None:
 def _sql(given: argparse.Namespace) -> None:
     with logstore.open(role="reader") as store:
         answer = analysis.sandbox(store, given.sql, seconds=given.seconds, rows=given.rows, memory=given.memory)
-    show(given, _document(answer), _text(answer))
+    show(given, _document(answer), f"{_text(answer)}; {_COLD}")
 
 
 def _ask(given: argparse.Namespace) -> None:
@@ -68,7 +71,8 @@ def _ask(given: argparse.Namespace) -> None:
     parameters = {name: value for name in names if (value := getattr(given, name)) is not None}
     with logstore.open(role="reader") as store:
         answer = analysis.ask(store, given.name, tiers=given.tiers, **parameters)
-    show(given, _document(answer), _text(answer))
+    more = f"; {_COLD}: --tiers both adds them" if given.tiers == "cold" else ""
+    show(given, _document(answer), _text(answer) + more)
 
 
 def _document(answer: Answer) -> dict[str, Any]:
@@ -88,7 +92,7 @@ def _text(answer: Answer) -> str:
     lines.append(
         table([[_cell(value) for value in row] for row in answer.rows], answer.columns) if len(answer) else "no rows"
     )
-    return "\n".join([*lines, f"{len(answer)} rows in {answer.seconds:.3f} s"])
+    return "\n".join([*lines, f"{counted(len(answer), 'row')} in {answer.seconds:.3f} s"])
 
 
 def _cell(value: Any) -> Any:

@@ -100,9 +100,9 @@ def _report_text(report: Any) -> str:
     done = report.load
     if done is not None:
         seconds = sum(done.seconds.values())
-        rate = done.rows_read / seconds if seconds else 0
+        rate = f" ({done.rows_read / seconds:,.0f} rows/s)" if seconds and done.rows_read >= 1000 else ""
         said.append(
-            f"load {done.id}: {done.rows_read:,} rows read in {seconds:.1f} s ({rate:,.0f} rows/s); "
+            f"load {done.id}: {done.rows_read:,} rows read in {seconds:.1f} s{rate}; "
             f"{done.inserted:,} inserted, {done.updated:,} updated, {done.skipped:,} skipped, {done.dead:,} dead"
         )
         if done.dead:
