@@ -142,6 +142,7 @@ def reset(store: LogStore) -> None:
         connection.execute("DELETE FROM months")
         connection.execute("TRUNCATE tenants, destinations, topics")
         connection.execute("CHECKPOINT")
+    os.sync()
 
 
 def load(store: LogStore, spark: Any, source: Path, *, exists: bool = False) -> pipeline.Report:

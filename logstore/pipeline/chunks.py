@@ -101,7 +101,7 @@ def _whole_lines(split: Split, limits: Limits) -> Iterator[tuple[int, bytes, boo
         if stop is not None and start >= stop:
             return
         if cut:
-            yield start, rest + block[:cut], False
+            yield start, b"".join((rest, memoryview(block)[:cut])), False
             start, rest = start + len(rest) + cut, block[cut:]
         else:
             rest += block

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +11,12 @@ import pyarrow
 Bytes = numpy.ndarray[Any, Any]  # of uint8
 
 _WINDOW = 2**16
-_NUL = re.compile(rb"\\u0000")
-_AFTER_NUMBER = numpy.isin(numpy.arange(256), list(b",}] \t\r\n"))
+_NUL = numpy.frombuffer(b"\\u0000", numpy.uint8)
+_IN_NUMBER, _BEFORE_NUMBER, _AFTER_NUMBER = (
+    numpy.isin(numpy.arange(256), list(some)) for some in (b"0123456789.-", b":,[ \t\r\n", b",}] \t\r\n")
+)
 _SIGNS = numpy.frombuffer(b"+-", numpy.uint8)
-_EXPONENT_DIGITS = 12  # what has more is doubtful
+_EXPONENT_DIGITS, _NUMBER_DIGITS = 12, 32  # what has more is doubtful
 
 
 def doubtful(characters: Bytes, ends: numpy.ndarray[Any, Any], depth: int) -> Any:
@@ -29,14 +30,14 @@ def doubtful(characters: Bytes, ends: numpy.ndarray[Any, Any], depth: int) -> An
     near = last - first < int(numpy.diff(ends, prepend=0).max(initial=0))  # of one line, perhaps
     first, last = first[near], last[near]
     deep = last[numpy.searchsorted(ends, first, side="right") == numpy.searchsorted(ends, last, side="right")]
-    nuls = numpy.array([found.start() for found in _NUL.finditer(characters.data)], numpy.int64)
     found = numpy.zeros(len(ends), dtype=bool)
-    found[numpy.searchsorted(ends, numpy.concatenate([deep, _exponents(characters), nuls]), side="right")] = True
+    at = numpy.concatenate([deep, _exponents(characters), _nuls(characters)])
+    found[numpy.searchsorted(ends, at, side="right")] = True
     return found
 
 
 def _exponents(characters: Bytes) -> Any:
-    """Where numbers have an exponent of at least three digits: their e, as far as a few characters around it can tell."""
+    """Where numbers have an exponent of at least three digits: the last digit before their e."""
     before, letter, sign = characters[:-2], characters[1:-1], characters[2:]
     at = places(len(before), lambda at: ((letter[at] & 0xDF) == 0x45) & _digit(before[at]))
     after = at + 2 + numpy.isin(sign[at], _SIGNS)
@@ -48,7 +49,17 @@ def _exponents(characters: Bytes) -> Any:
         if digits >= 3:
             found.append(at[~going & _AFTER_NUMBER[characters[after]]])
         at, after = at[going], after[going] + 1
-    return numpy.concatenate([*found, at])
+    at = start = numpy.concatenate([*found, at])
+    for _ in range(_NUMBER_DIGITS):
+        start = numpy.maximum(start - _IN_NUMBER[characters[start]], 0)
+    return at[_BEFORE_NUMBER[characters[start]] | _IN_NUMBER[characters[start]]]
+
+
+def _nuls(characters: Bytes) -> Any:
+    at = places(len(characters) - len(_NUL) + 1, lambda at: characters[at] == _NUL[0])
+    for step in range(1, len(_NUL)):
+        at = at[characters[at + step] == _NUL[step]]
+    return at
 
 
 def _digit(characters: Bytes) -> Any:

@@ -140,14 +140,13 @@ def _plain(values: Sequence[Any], kind: pyarrow.DataType, default: Any) -> pyarr
     return array if default is None else array.fill_null(default)
 
 
-def _moments(values: Sequence[str | int]) -> tuple[pyarrow.Array, Mask]:
+def _moments(values: Sequence[Any]) -> tuple[pyarrow.Array, Mask]:
     """RFC 3339 texts, or milliseconds, as moments; and which of them are certain."""
-    counted = [value if isinstance(value, int) and _LEAST <= value < _MOST else 0 for value in values]
-    if all(counted):
-        return pyarrow.array(numpy.array(counted, numpy.int64) * 1000).view(_TYPES["time"]), numpy.ones(
-            len(values), bool
-        )
-    texts = pyarrow.array(list(map(str, values)), pyarrow.string())
+    kinds = set(map(type, values))
+    if kinds == {int} and min(values) >= _LEAST and max(values) < _MOST:
+        micros = numpy.array(values, numpy.int64) * 1000
+        return pyarrow.array(micros).view(_TYPES["time"]), numpy.ones(len(values), dtype=bool)
+    texts = pyarrow.array(values if kinds == {str} else list(map(str, values)), pyarrow.string())
     shaped = pyarrow.compute.match_substring_regex(texts, _MOMENT)
     good = shaped.to_numpy(zero_copy_only=False)
     if not good.all():
