@@ -77,6 +77,15 @@ def test_there_is_a_fault_point_at_every_step() -> None:
     ]  # fmt: skip
 
 
+def wait_until_noticed(store: logstore.LogStore) -> None:
+    """PostgreSQL sees a moment later than we do that the driver of a load is gone."""
+    for _ in range(600):
+        if not any(load.alive for load in loads.history(store)):
+            return
+        time.sleep(0.05)
+    raise AssertionError("a load whose driver was killed is still taken for alive")
+
+
 @pytest.mark.usefixtures("local")
 @pytest.mark.parametrize("prepared", [False, True], ids=["new months", "existing months"])
 @pytest.mark.parametrize("step", STEPS)
@@ -91,6 +100,7 @@ def test_a_driver_killed_at_a_step_leaves_what_a_clean_load_leaves(
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert child.returncode == -signal.SIGKILL, child.stderr
+    wait_until_noticed(store)
     if step == "load.merged":  # too late to matter: it was done
         assert contents(store) == clean
         assert pipeline.load(store, [source]).recognised
