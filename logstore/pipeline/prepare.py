@@ -7,6 +7,7 @@ and not inside the merge.
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +42,7 @@ def prepare(database: Database, tables: Sequence[Staged]) -> None:
     with database.connection(autocommit=True) as connection:
         new = [table for table in tables if not _exists(connection, table)]
         definitions = [
-            (table.name, definition)
+            (table, definition)
             for table in new
             for primary, _, definition in connection.execute(
                 statements("postgres", "pipeline")["index_definitions"], {"parent": table.parent}
@@ -84,7 +85,7 @@ def _key_name(table: Staged) -> sql.Identifier:
 def _make_key(database: Database, table: Staged) -> bool:
     """The index of the primary key; False where rows have the same key. It becomes the key at last, which needs a lock."""
     key = sql.SQL("CREATE UNIQUE INDEX {} ON {} (time, id)").format(_key_name(table), sql.Identifier(table.name))
-    with _indexing(database) as connection:
+    with _indexing(database, table) as connection:
         try:
             connection.execute(key)
         except psycopg.errors.UniqueViolation:
@@ -92,9 +93,9 @@ def _make_key(database: Database, table: Staged) -> bool:
     return True
 
 
-def _make_index(database: Database, name: str, definition: str) -> None:
-    with _indexing(database) as connection:
-        connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(name), sql.SQL(definition)))
+def _make_index(database: Database, table: Staged, definition: str) -> None:
+    with _indexing(database, table) as connection:
+        connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(table.name), sql.SQL(definition)))
 
 
 def _single_out(database: Database, table: Staged) -> None:
@@ -139,8 +140,20 @@ def _analyze(connection: psycopg.Connection[Any], name: str, parent: str) -> Non
 
 
 @contextmanager
-def _indexing(database: Database) -> Iterator[psycopg.Connection[Any]]:
+def _indexing(database: Database, table: Staged) -> Iterator[psycopg.Connection[Any]]:
     with database.connection(autocommit=True) as connection:
-        connection.execute("SET maintenance_work_mem = '256MB'")
+        connection.execute(
+            sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{_sort_megabytes(table.rows)}MB"))
+        )
         connection.execute("SET max_parallel_maintenance_workers = 0")
         yield connection
+
+
+def _sort_megabytes(rows: int) -> int:
+    """Memory to sort an index with: little, but enough for one merge of all its runs.
+
+    Runs that fit the processor's cache sort faster than one of everything: six indexes of a million rows took 6.3 s with
+    8 MB, 9.6 s with 256 MB. PostgreSQL merges as many runs at once as its memory has room for buffers of 264 KB.
+    """
+    entries = rows * 150 / 1e6  # MB; a row's entry in the widest index
+    return max(8, math.isqrt(math.ceil(entries * 0.264)) + 1)
