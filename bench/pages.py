@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,6 @@ from unittest.mock import patch
 
 import streamlit as st
 from streamlit.components.v2.component_manager import BidiComponentManager
-from streamlit.logger import set_log_level
 from streamlit.testing.v1 import AppTest
 
 from bench import data
@@ -107,7 +107,7 @@ def run(size: str) -> Iterator[Result]:
 @contextlib.contextmanager
 def _in_process() -> Iterator[None]:
     """Streamlit as a server would run it, and no settings but ours."""
-    set_log_level("ERROR")  # it says for every call that no server runs
+    logging.disable(logging.WARNING)  # it says for every call that no server runs
     # A server looks through all installed packages for components once, when it starts; AppTest does so for each session.
     found_once = patch.object(BidiComponentManager, "discover_and_register_components")
     with patch.dict(os.environ), patch.object(background, "PATIENCE", 60.0), found_once:
@@ -118,6 +118,7 @@ def _in_process() -> Iterator[None]:
         finally:
             cached.forget()
             background.forget()
+            logging.disable(logging.NOTSET)
 
 
 def _interact(store: LogStore, interaction: _Interaction) -> Taken:

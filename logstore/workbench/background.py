@@ -7,17 +7,20 @@ is added). `compute` runs in one of a few threads, without Streamlit, and inside
 DuckDB: read through `metrics.measure`, `lookups.count`, or `deadline.limited` and `deadline.interrupted`. `draw` gets the
 answer. It draws straight away when the answer is there, or comes within a moment; otherwise it runs in a fragment, without
 the page. So `draw` may be called again with the same answer, and what is clicked in it changes the view by `frames.change`,
-which reruns the whole page also from inside a fragment. An error becomes a sentence in the answer's place.
+which reruns the whole page also from inside a fragment. An error becomes a sentence in the answer's place. A page that asks
+more than one thing does so under `together`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -76,6 +79,7 @@ class _Job:
 _jobs: OrderedDict[Hashable, _Job] = OrderedDict()
 _lock = threading.Lock()
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="later")
+_undrawn: ContextVar[list[Callable[[], None]] | None] = ContextVar("undrawn", default=None)
 
 
 def later(
@@ -86,13 +90,40 @@ def later(
     words: str,
     meanwhile: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the answer now if it is there, else `words`; `meanwhile` draws what is known already, also if it fails."""
-    job = _job((cached.address(), *key), compute)
-    if job.done.wait(_patience()):
-        with st.container():  # as a fragment does, so that the answer stays in its place when the page runs again
-            _draw(job, draw, meanwhile)
+    """Draw the answer here if it is there, else `words`; `meanwhile` draws what is known already, also if it fails."""
+    job, place = _job((cached.address(), *key), compute), st.container()
+
+    def show() -> None:
+        with place:
+            if job.done.wait(_patience()):
+                with st.container():  # a fragment makes one too; so the answer stays in its place from run to run
+                    _draw(job, draw, meanwhile)
+            else:
+                st.fragment(_wait, run_every=_POLL)(job, key, compute, draw, words, meanwhile)
+
+    undrawn = _undrawn.get()
+    if undrawn is None:
+        show()
     else:
-        st.fragment(_wait, run_every=_POLL)(job, key, compute, draw, words, meanwhile)
+        undrawn.append(show)
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Begin every answer that a page asks for before the first is waited for; each is drawn in its place at the end."""
+    undrawn: list[Callable[[], None]] = []
+    token = _undrawn.set(undrawn)
+    failed: Exception | None = None
+    try:
+        yield
+    except Exception as error:  # what was asked before stands beside its sentence
+        failed = error
+    finally:
+        _undrawn.reset(token)
+    for show in undrawn:
+        show()
+    if failed is not None:
+        raise failed
 
 
 def forget() -> None:

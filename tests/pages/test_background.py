@@ -64,6 +64,45 @@ def test_the_page_does_not_wait_for_a_slow_answer(ask: Callable[..., AppTest], m
     assert "the answer is late" in said(app.run())
 
 
+def _two() -> None:
+    import streamlit as st
+
+    from logstore.errors import InvalidSelection
+    from logstore.workbench import background, frame
+    from tests.pages.test_background import ASKED
+
+    with frame.sentences(), background.together():
+        for number, compute in enumerate(ASKED):
+            background.later((number,), compute, st.text, words="Counting…")
+        st.text("the rows")
+        if len(ASKED) == 1:
+            raise InvalidSelection("the rows cannot be read")
+
+
+def test_answers_that_are_asked_together_are_counted_side_by_side_and_stand_where_they_were_asked(
+    workbench: Callable[[str], None], log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workbench(log)
+    monkeypatch.setattr(background, "PATIENCE", 20.0)
+    both = threading.Barrier(2)
+    said_ = said(_app_of(lambda: f"first {both.wait(10) is not None}", lambda: f"second {both.wait(10) is not None}"))
+    places = [said_.index(words) for words in ("first True", "second True", "the rows")]
+    assert places == sorted(places)
+
+
+def test_an_answer_stands_beside_the_sentence_of_what_could_not_be_drawn(
+    workbench: Callable[[str], None], log: str
+) -> None:
+    workbench(log)
+    shown = said(_app_of(lambda: "counted"))
+    assert "counted" in shown and "The rows cannot be read" in shown
+
+
+def _app_of(*computes: Callable[[], str]) -> AppTest:
+    ASKED[:] = computes
+    return AppTest.from_function(_two, default_timeout=30).run()
+
+
 def _plain(app: AppTest) -> str:
     return said(app).replace("\\", "")
 

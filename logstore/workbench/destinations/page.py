@@ -13,7 +13,7 @@ import streamlit as st
 from logstore.records import Selection
 from logstore.workbench import cached, charts, empty_lists, histogram, ranking_table, record_details, times
 from logstore.workbench import frame as frames
-from logstore.workbench.background import later
+from logstore.workbench.background import later, together
 from logstore.workbench.counts import lookups
 from logstore.workbench.destinations import health
 from logstore.workbench.destinations.code_chart import code_bars
@@ -25,6 +25,7 @@ from logstore.workbench.times import Window
 from logstore.workbench.view import View
 
 
+@together()
 def page(frame: Frame) -> None:
     """As deep as the URL says."""
     selection = frame.view.selection

@@ -25,9 +25,12 @@ _CURSORLESS = ("next", "prev", "open", "columns", "zone", "limit")
 
 
 def listing(frame: Frame, kind: Kind, *, without: Sequence[str] = ()) -> None:
-    """The whole list of the view: rows first, then the histogram that stands above them."""
+    """The whole list of the view; where counting has to read every payload, the rows come first."""
     selection = frame.view.asked(frame.now)
     above = st.container()
+    if selection.where is None:
+        with above:
+            _counts(frame, kind, selection, without)
     with frames.sentences():
         shown = read(frame, kind, selection)
         toolbar.toolbar(frame, kind, shown, without)
@@ -37,7 +40,13 @@ def listing(frame: Frame, kind: Kind, *, without: Sequence[str] = ()) -> None:
         else:
             empty_lists.nothing(frame, kind, selection)
             rows.opened(frame, kind, shown.page)
-    with above, frames.sentences():
+    if selection.where is not None:
+        with above:
+            _counts(frame, kind, selection, without)
+
+
+def _counts(frame: Frame, kind: Kind, selection: Selection, without: Sequence[str]) -> None:
+    with frames.sentences():
         chart(frame, kind, selection)
         if not without:
             facets.panel(frame, kind, selection)

@@ -12,7 +12,7 @@ from logstore import deadline
 from logstore.records import Selection
 from logstore.workbench import cached, empty_lists, histogram, ranking_table, texts, times
 from logstore.workbench import frame as frames
-from logstore.workbench.background import later
+from logstore.workbench.background import later, together
 from logstore.workbench.counts import range_outcomes, rankings
 from logstore.workbench.counts.measures import Many
 from logstore.workbench.counts.rankings import Summary
@@ -26,6 +26,7 @@ _SHOWN = 8
 _SECONDS = 3.0  # that the newest failures may take
 
 
+@together()
 def page(frame: Frame) -> None:
     """Counts, the histogram, what fails and why, topics, latencies, and the newest failures; all of the same time."""
     ranking_table.left()
