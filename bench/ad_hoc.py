@@ -20,7 +20,10 @@ _RIVAL = "same SQL in PostgreSQL"
 _MONTHS = 6
 # What DuckDB's text becomes where PostgreSQL has its own, quicker way to say it.
 _IDIOMS = (
-    (r"make_date\(\(epoch_us\(time\) // 86400000000\)::int\)", "time::date"),
+    (r"make_date\(\(\(epoch_us\(time\) \+ \d+\) // 86400000000\)::int - 719162\)", "time::date"),
+    (r"epoch_us\(time\) - \(.+\) AS micros", "date_bin(make_interval(mins => $minutes), time, 'epoch') AS micros"),
+    (r", \(SELECT .+\) AS asked", ""),
+    (r"make_timestamptz\(micros\)", "micros"),
     (r"epoch_us\((\w+)\) - epoch_us\((\w+)\)", r"extract(epoch FROM \1 - \2)::double precision * 1e6"),
     (r"quantile_cont\((\w+), \[([^]]+)\]\)", r"percentile_cont(ARRAY[\2]) WITHIN GROUP (ORDER BY \1)"),
     (r"strlen\(data\)", "octet_length(data::text)"),

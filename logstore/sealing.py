@@ -18,6 +18,7 @@ from logstore.errors import ArchiveError
 from logstore.faults import fault
 from logstore.records import from_micros, to_micros
 from logstore.segments import KINDS, ROW_GROUP, SCHEMA_VERSION, Checksum, Segment, same_checksum, schema
+from logstore.tables import JSON_COLUMNS
 
 ROW_GROUP_BYTES = 64_000_000  # of rows in memory; payloads may be megabytes each, and a row group is held as a whole
 _FOOTER = b"logstore.segment"
@@ -25,11 +26,19 @@ _TIMES = ("min_time", "max_time", "created")
 
 # Names repeat, sorted times grow by little, ids and payloads do neither: a sixth smaller than with dictionaries for all.
 _ENCODING: dict[str, Any] = {
-    "compression": "zstd",
-    "compression_level": 3,
     "use_dictionary": ["tenant_id", "destination_id", "topic", "status", "code"],
     "column_encoding": {"time": "DELTA_BINARY_PACKED", "event_time": "DELTA_BINARY_PACKED"},
 }
+
+
+def _compression(parent: str) -> dict[str, dict[str, Any]]:
+    """Ids and payloads are most of a file. What questions read of all rows is small, and LZ4 unpacks it in no time."""
+    names = schema(parent).names
+    large = [name for name in names if name in ("id", "event_id") or name in JSON_COLUMNS]
+    return {
+        "compression": {name: "zstd" if name in large else "lz4" for name in names},
+        "compression_level": dict.fromkeys(large, 3),
+    }
 
 
 def location(parent: str, month: date, base_offset: int, segment_id: str) -> str:
@@ -46,7 +55,7 @@ def write(archive: Path, draft: Segment, tables: Iterable[pa.Table]) -> Segment:
     temporary = path.with_name(f".{path.name}.tmp")
     checksum = Checksum(draft.parent)
     edges: list[tuple[datetime, str]] = []
-    with pq.ParquetWriter(temporary, schema(draft.parent), **_ENCODING) as writer:
+    with pq.ParquetWriter(temporary, schema(draft.parent), **_ENCODING, **_compression(draft.parent)) as writer:
         for table in tables:
             checksum.add(table)
             edges += [_edge(table, 0), _edge(table, -1)]

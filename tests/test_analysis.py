@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
+import duckdb
 import pytest
 
 import logstore
@@ -470,3 +471,23 @@ def test_ask_answers_lists_and_corrects(run: Any) -> None:
         assert (code, out) == (2, "") and word in err
     code, _, err = run("ask", "noisiest_tenants", "--tenant", "acme")
     assert code == 2 and "it takes since, until, limit" in err
+
+
+def test_days_and_windows_before_1970_begin_before_their_times_as_later_ones_do() -> None:
+    duck = duckdb.connect()
+    duck.execute("SET TimeZone = 'UTC'")
+    duck.execute(
+        """CREATE TABLE attempts AS
+        SELECT 'acme' AS tenant_id, 'des' AS destination_id, 'failed' AS status, 2 AS attempt_number, time
+        FROM (VALUES (TIMESTAMPTZ '1969-12-31 23:58:00+00'), (TIMESTAMPTZ '1970-01-01 00:02:00+00')) AS t(time)"""
+    )
+
+    def ask(name: str, **given: int) -> list[Row]:
+        question = analysis.questions()[name]
+        return duck.execute(question.sql, question.bind(given)).fetchall()
+
+    days = [date(1970, 1, 1), date(1969, 12, 31)]
+    assert [row[0] for row in ask("day_over_day")] == days
+    assert [row[2] for row in ask("success_rate")] == days
+    windows = [row[2] for row in ask("retry_storms", minutes=7, least=1)]
+    assert windows == [datetime(1969, 12, 31, 23, 53, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)]
