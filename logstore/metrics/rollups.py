@@ -1,11 +1,11 @@
 """Roll-ups: records counted when they are written, so that an overview of months reads hours instead of records.
 
 Attempts by hour, tenant and status, and by day, tenant, destination, topic, status and code; events by hour and tenant, and
-by day, tenant and topic; and days once more without topics, or without tenants, which are few. Triggers append what each
-statement changed (see sql/migrations/006_rollups.sql), `fold` adds that up now and then, and a reading takes both, so it
-equals the count of the records at that moment. Where a month is, in PostgreSQL or in files, makes no difference to them. A
-range seldom begins and ends on their buckets: its days come from one roll-up, the hours before and after from another, and
-what is left at both ends from the records.
+by day, tenant and topic; the hours once more without tenants, the days without topics or without tenants. Triggers append
+what each statement changed (see sql/migrations/006_rollups.sql), `fold` adds that up now and then, and a reading takes both,
+so it equals the count of the records at that moment. Where a month is, in PostgreSQL or in files, makes no difference to
+them. A range seldom begins and ends on their buckets: its days come from one roll-up, the hours before and after from
+another, and what is left at both ends from the records.
 """
 
 from __future__ import annotations
@@ -93,12 +93,14 @@ DAILY = Rollup("attempts", "attempts_daily", ("tenant_id", "destination_id", "to
 # The smallest come first.
 ROLLUPS: dict[Kind, tuple[Rollup, ...]] = {
     "attempt": (
+        Rollup("attempts", "attempts_by_hour", ("status",), HOUR),
         Rollup("attempts", "attempts_by_topic", ("topic", "status", "code"), DAY),
         Rollup("attempts", "attempts_by_destination", ("tenant_id", "destination_id", "status", "code"), DAY),
         HOURLY,
         DAILY,
     ),
     "event": (
+        Rollup("events", "events_by_hour", (), HOUR),
         Rollup("events", "events_by_topic", ("topic",), DAY),
         Rollup("events", "events_hourly", ("tenant_id",), HOUR),
         Rollup("events", "events_daily", ("tenant_id", "topic"), DAY),

@@ -1,4 +1,5 @@
--- The roll-ups; what they are stands in migrations/006_rollups.sql (attempts), 009_event_rollups.sql and 011_days.sql.
+-- The roll-ups; what they are stands in migrations/006_rollups.sql (attempts), 009_event_rollups.sql, 011_days.sql
+-- and 012_hours.sql.
 
 -- name: fold
 -- One statement: whoever reads sees every difference once, either still apart or already added. Sorted, so that a fold and a
@@ -10,6 +11,14 @@ WITH gone AS (
         SELECT time, tenant_id, status, sum(records), sum(first_attempts), sum(retries), sum(manual_retries), sum(numbers)
         FROM gone WHERE NOT daily GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
         ON CONFLICT (time, tenant_id, status) DO UPDATE SET
+            records = there.records + EXCLUDED.records, first_attempts = there.first_attempts + EXCLUDED.first_attempts,
+            retries = there.retries + EXCLUDED.retries, manual_retries = there.manual_retries + EXCLUDED.manual_retries,
+            numbers = there.numbers + EXCLUDED.numbers
+), by_hour AS (
+    INSERT INTO attempts_by_hour AS there
+        SELECT time, status, sum(records), sum(first_attempts), sum(retries), sum(manual_retries), sum(numbers)
+        FROM gone WHERE NOT daily GROUP BY 1, 2 ORDER BY 1, 2
+        ON CONFLICT (time, status) DO UPDATE SET
             records = there.records + EXCLUDED.records, first_attempts = there.first_attempts + EXCLUDED.first_attempts,
             retries = there.retries + EXCLUDED.retries, manual_retries = there.manual_retries + EXCLUDED.manual_retries,
             numbers = there.numbers + EXCLUDED.numbers
@@ -45,6 +54,10 @@ WITH gone AS (
     INSERT INTO events_hourly AS there
         SELECT time, tenant_id, sum(records) FROM gone_events WHERE NOT daily GROUP BY 1, 2 ORDER BY 1, 2
         ON CONFLICT (time, tenant_id) DO UPDATE SET records = there.records + EXCLUDED.records
+), events_by_hour AS (
+    INSERT INTO events_by_hour AS there
+        SELECT time, sum(records) FROM gone_events WHERE NOT daily GROUP BY 1 ORDER BY 1
+        ON CONFLICT (time) DO UPDATE SET records = there.records + EXCLUDED.records
 ), daily_events AS (
     INSERT INTO events_daily AS there
         SELECT time, tenant_id, topic, sum(records) FROM gone_events WHERE daily GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
@@ -97,6 +110,7 @@ LOCK TABLE events, attempts, months IN SHARE ROW EXCLUSIVE MODE
 
 -- name: forget_attempts
 WITH hourly AS (DELETE FROM attempts_hourly WHERE time >= %(lower)s AND time < %(upper)s),
+     by_hour AS (DELETE FROM attempts_by_hour WHERE time >= %(lower)s AND time < %(upper)s),
      daily AS (DELETE FROM attempts_daily WHERE time >= %(lower)s AND time < %(upper)s),
      by_destination AS (DELETE FROM attempts_by_destination WHERE time >= %(lower)s AND time < %(upper)s),
      by_topic AS (DELETE FROM attempts_by_topic WHERE time >= %(lower)s AND time < %(upper)s),
@@ -106,6 +120,7 @@ DELETE FROM rollup_gaps WHERE month >= %(lower)s::timestamptz AT TIME ZONE 'UTC'
 
 -- name: forget_events
 WITH hourly AS (DELETE FROM events_hourly WHERE time >= %(lower)s AND time < %(upper)s),
+     by_hour AS (DELETE FROM events_by_hour WHERE time >= %(lower)s AND time < %(upper)s),
      daily AS (DELETE FROM events_daily WHERE time >= %(lower)s AND time < %(upper)s),
      by_topic AS (DELETE FROM events_by_topic WHERE time >= %(lower)s AND time < %(upper)s),
      deltas AS (DELETE FROM events_deltas WHERE time >= %(lower)s AND time < %(upper)s)

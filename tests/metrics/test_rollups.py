@@ -36,18 +36,20 @@ HOURLY = {"measures": DERIVED, "dimensions": ("tenant_id", "status"), "granulari
 DAILY = {"measures": DERIVED, "dimensions": rollups.DAILY.keys, "granularity": "1w"}
 BY_DESTINATION = {"measures": DERIVED, "dimensions": ("tenant_id", "destination_id", "status", "code")}
 BY_TOPIC = {"measures": DERIVED, "dimensions": ("topic", "status", "code"), "granularity": "1d"}
+BY_HOUR = {"measures": DERIVED, "dimensions": ("status",), "granularity": "1h"}
 MONTHLY = {"measures": ("count",), "granularity": "1M"}
 TABLES = (*(r.name for kind in rollups.ROLLUPS.values() for r in kind), "attempts_deltas", "events_deltas")
 EVENTS = (
     {"measures": ("count", "rate"), "dimensions": ("tenant_id",), "granularity": "6h"},
     {"dimensions": ("tenant_id", "topic"), "granularity": "1w", "measures": ("count",)},
     {"dimensions": ("topic",), "granularity": "1d", "measures": ("count",)},
+    {"granularity": "12h", "measures": ("count",)},
 )
 
 
 def check(store: LogStore, expected: list[Any] | None = None) -> None:
     """All roll-ups give what the scan gives, and what plain Python gives for these records."""
-    for asked in (HOURLY, DAILY, BY_DESTINATION, BY_TOPIC, MONTHLY):
+    for asked in (HOURLY, DAILY, BY_DESTINATION, BY_TOPIC, BY_HOUR, MONTHLY):
         rolled = store.attempt_metrics(*WHOLE, **asked)
         assert (rolled.source, rolled.tiers) == ("roll-up", ())
         scanned = scan(store.tiers, Question.of("attempt", *WHOLE, **asked)).finish(source="scan", seconds=0)
@@ -295,8 +297,10 @@ def test_a_question_uses_them_when_they_know_enough(store: LogStore, change: dic
 @pytest.mark.parametrize(
     ("asked", "days", "names"),
     [
-        ({}, 7, [None, "attempts_hourly", None]),
-        ({}, 60, [None, "attempts_hourly", "attempts_by_topic", "attempts_hourly", None]),
+        ({}, 7, [None, "attempts_by_hour", None]),
+        ({}, 60, [None, "attempts_by_hour", None]),
+        ({"dimensions": ("tenant_id",)}, 7, [None, "attempts_hourly", None]),
+        ({"dimensions": ("topic",)}, 60, [None, "attempts_by_topic", None]),
         (
             {"dimensions": ("tenant_id",)},
             60,
@@ -305,7 +309,7 @@ def test_a_question_uses_them_when_they_know_enough(store: LogStore, change: dic
         ({"dimensions": ("destination_id", "code")}, 7, [None, "attempts_by_destination", None]),
         ({"dimensions": ("tenant_id", "topic")}, 60, [None, "attempts_daily", None]),
         ({"selection": Selection(tenant_ids=("acme",)), "dimensions": ("topic",)}, 60, [None, "attempts_daily", None]),
-        ({"granularity": "6h"}, 60, [None, "attempts_hourly", None]),
+        ({"granularity": "6h", "dimensions": ("status",)}, 60, [None, "attempts_by_hour", None]),
     ],
 )
 def test_days_come_from_the_smallest_roll_up_and_the_ends_from_finer_ones(
@@ -403,7 +407,7 @@ def test_a_database_from_before_gets_its_roll_ups_with_the_migration(
         connection.execute("CREATE DATABASE before_rollups")
     files = postgres._migration_files()
     monkeypatch.setattr(
-        postgres, "_migration_files", lambda: [f for f in files if f.name[:3] not in ("006", "009", "011")]
+        postgres, "_migration_files", lambda: [f for f in files if f.name[:3] not in ("006", "009", "011", "012")]
     )
     store = open_store(server.dsn("before_rollups"))
     given_records = [attempt(f"a{n}", time=MARCH + timedelta(days=n)) for n in range(45)]
@@ -411,7 +415,7 @@ def test_a_database_from_before_gets_its_roll_ups_with_the_migration(
     make_cold(store, "attempts_2026_03", depth="detached")
     monkeypatch.undo()
     with psycopg.connect(server.dsn("before_rollups"), autocommit=True) as connection:
-        assert postgres.migrate(connection) == ["006_rollups", "009_event_rollups", "011_days"]
+        assert postgres.migrate(connection) == ["006_rollups", "009_event_rollups", "011_days", "012_hours"]
     assert store.attempt_metrics(APRIL, WHOLE[1]).source == "roll-up"
     assert store.attempt_metrics(*WHOLE).source == "scan"
     check_events(store, [event("e"), event("f", time=APRIL)])
