@@ -21,7 +21,10 @@ _MONTHS = 6
 # What DuckDB's text becomes where PostgreSQL has its own, quicker way to say it.
 _IDIOMS = (
     (r"make_date\(\(\(epoch_us\(time\) \+ \d+\) // 86400000000\)::int - 719162\)", "time::date"),
-    (r"epoch_us\(time\) - \(.+\) AS micros", "date_bin(make_interval(mins => $minutes), time, 'epoch') AS micros"),
+    (
+        r"epoch_us\(time\) - \(.+ % width AS micros",
+        "date_bin(make_interval(mins => $minutes), time, 'epoch') AS micros",
+    ),
     (r", \(SELECT .+\) AS asked", ""),
     (r"make_timestamptz\(micros\)", "micros"),
     (r"epoch_us\((\w+)\) - epoch_us\((\w+)\)", r"extract(epoch FROM \1 - \2)::double precision * 1e6"),
@@ -72,7 +75,9 @@ def _fill(store: LogStore, rows: int) -> None:
     data.write(store, [("events", _EVENTS, values), ("attempts", _ATTEMPTS, values)])
     for parent in PARENTS:
         for month in months:
-            archive.export(store, partitions.partition_name(parent, month))
+            name = partitions.partition_name(parent, month)
+            archive.export(store, name)
+            archive.flip(store, name)  # the table stays where it is, and PostgreSQL is asked for it by its own SQL
 
 
 def _compare(

@@ -1,6 +1,6 @@
 -- What delivery people ask. Each has a title for people and its parameters: name, kind, and a default where there is one.
--- `since` is inclusive, `until` exclusive. A parameter that is not given is NULL; both engines know that when they plan, so
--- its condition, and the reading of its column, disappear.
+-- `since` is inclusive, `until` exclusive. A parameter that is not given is NULL; DuckDB knows that when it plans, so its
+-- condition, and the reading of its column, disappear.
 -- A delivery is one event going to one destination. Days are UTC. make_date(…) of whole days since the year 1 stands for
 -- `time::date`, and epoch_us for subtraction: DuckDB would ask its calendar for every row, which takes five times as long.
 -- A division rounds towards zero, so what is divided must not be negative.
