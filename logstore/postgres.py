@@ -86,15 +86,19 @@ class Database:
             raise
         return database
 
+    def address(self, options: str) -> str:
+        """The conninfo with more options and our role; options that it was given, a search_path for instance, stay."""
+        given = conninfo_to_dict(self.conninfo).get("options")
+        if self.role == "reader" and self._reader_role:
+            options += f" -c role={READER}"
+        return make_conninfo(self.conninfo, options=f"{given} {options}" if given else options)
+
     def connect(self, *, autocommit: bool = False) -> psycopg.Connection[Any]:
         """A connection of its own, outside the pool; for DDL, COPY and session locks."""
         options = _OPTIONS
         if self.role == "reader":
             options += f" -c default_transaction_read_only=on -c statement_timeout={_READER_SECONDS}s"
-            if self._reader_role:
-                options += f" -c role={READER}"
-        given = conninfo_to_dict(self.conninfo).get("options")
-        conninfo = make_conninfo(self.conninfo, options=f"{given} {options}" if given else options)
+        conninfo = self.address(options)
         try:
             connection = psycopg.connect(conninfo, autocommit=autocommit, prepare_threshold=0)
         except psycopg.OperationalError as error:
@@ -134,11 +138,7 @@ class Database:
     def _prepare_reader(self) -> None:
         """Learn whether the reader's role can be taken; on a server we do not administer it may not exist."""
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            migrated = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
-            if migrated != (True,):
-                raise ServerError(
-                    "the database has no logstore tables yet: run `LOGSTORE_ROLE=operator python -m logstore migrate`"
-                )
+            _check_migrations(connection)
             may = connection.execute(
                 # Since version 16 somebody can be a member who may not take the role.
                 "SELECT coalesce((SELECT pg_has_role(oid, CASE WHEN current_setting('server_version_num')::int < 160000"
@@ -195,6 +195,20 @@ def migrate(connection: psycopg.Connection[Any]) -> list[str]:
         return [name for name in (_apply(connection, path, applied) for path in _migration_files()) if name]
     finally:
         connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+
+
+def _check_migrations(connection: psycopg.Connection[Any]) -> None:
+    """Refuse tables of another age: an older program would leave what it does not know uncounted, without a word."""
+    there = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone() == (True,)
+    row = connection.execute("SELECT max(version) FROM migrations").fetchone() if there else None
+    applied, newest = (row and row[0]) or 0, int(_migration_files()[-1].name[:3])
+    if applied > newest:
+        raise ServerError(
+            f"the database was migrated by a newer logstore (to {applied:03}; this one knows {newest:03}): update this one"
+        )
+    if applied < newest:
+        what = "has no logstore tables yet" if not applied else "is that of an older logstore"
+        raise ServerError(f"the database {what}: run `LOGSTORE_ROLE=operator python -m logstore migrate`")
 
 
 def _migration_files() -> list[Any]:

@@ -119,6 +119,25 @@ def test_a_reader_of_an_empty_database_is_told_to_migrate(server: EmbeddedServer
         Database.open(Settings(), dsn=empty_database(server, "bare"), role="reader")
 
 
+def test_a_reader_of_an_older_log_is_told_to_migrate(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    dsn, files = empty_database(server, "older"), postgres._migration_files()
+    monkeypatch.setattr(postgres, "_migration_files", lambda: files[:-1])
+    Database.open(Settings(), dsn=dsn, role="operator").close()
+    monkeypatch.undo()
+    with pytest.raises(ServerError, match=r"older logstore.*migrate"):
+        Database.open(Settings(), dsn=dsn, role="reader")
+    Database.open(Settings(), dsn=dsn, role="operator").close()
+    Database.open(Settings(), dsn=dsn, role="reader").close()
+
+
+@pytest.mark.parametrize("role", ["reader", "operator"])
+def test_a_log_of_a_newer_logstore_is_left_alone(dsn: str, role: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("INSERT INTO migrations (version, name, sha256) VALUES (999, '999_future', '')")
+    with pytest.raises(ServerError, match=r"newer logstore.*update"):
+        Database.open(Settings(), dsn=dsn, role=role)
+
+
 def test_an_owner_who_may_make_roles_reads_as_the_reader(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

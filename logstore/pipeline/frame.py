@@ -15,7 +15,6 @@ from typing import Any
 import psycopg
 import pyarrow
 import pyarrow.csv
-from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import BigInteger, ColumnElement, Text, and_, cast, extract, literal, select
 from sqlalchemy.dialects.postgresql import JSONB
@@ -79,7 +78,8 @@ def records(
     fields = ", ".join(f"{field.name} {_spark_type(field.type)}" for field in segments.schema(PARENT[kind]))
     if not pieces:
         return spark.createDataFrame([], fields)
-    read = _reader(store.database.conninfo, PARENT[kind], pieces)
+    address = store.database.address("-c timezone=UTC -c default_transaction_read_only=on")
+    read = _reader(address, PARENT[kind], pieces)
     return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(read, fields)
 
 
@@ -181,9 +181,7 @@ def _read_hot(conninfo: str, parent: str, piece: Hot) -> Iterator[pyarrow.Record
         column_types={field.name: times.get(field.name, field.type) for field in schema},
         null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, true_values=["t"], false_values=["f"],
     )  # fmt: skip
-    given = conninfo_to_dict(conninfo).get("options") or ""
-    mine = f"{given} -c timezone=UTC -c default_transaction_read_only=on".strip()
-    with psycopg.connect(conninfo, options=mine) as connection:
+    with psycopg.connect(conninfo) as connection:
         with connection.cursor().copy(piece.statement, piece.values) as copy:
             stream = io.BufferedReader(_Blocks(iter(copy)), _BLOCK)
             if stream.peek(1):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from pyspark.sql import SparkSession
 
 from logstore import display, loads, partitions
@@ -180,12 +180,8 @@ def _begin(connection: psycopg.Connection[Any], files: list[Source], force: bool
 
 
 def _job(store: LogStore, connection: psycopg.Connection[Any], number: int, limits: Limits) -> Job:
-    given = conninfo_to_dict(store.database.conninfo).get("options") or ""
-    conninfo = make_conninfo(
-        store.database.conninfo,
-        application_name=loads.application_name(number),
-        options=f"{given} -c timezone=UTC -c synchronous_commit=off".strip(),
-    )
+    address = store.database.address("-c timezone=UTC -c synchronous_commit=off")
+    conninfo = make_conninfo(address, application_name=loads.application_name(number))
     rules = Rules.of(
         store.settings,
         partitions.read_map(connection).states,
