@@ -82,7 +82,10 @@ def _text(
     # Grouped by position: PostgreSQL takes the same parameters in two places for two different expressions.
     first = 1 if granularity is not None else 2
     places = range(first, 2 + len(dimensions))
-    return render(statement.group_by(*(text(str(place)) for place in places)).limit(literal_column(str(ROWS_MOST + 1))))
+    statement = statement.group_by(*(text(str(place)) for place in places))
+    # What a roll-up remembers of records that are gone adds up to none; it must not use up the limit.
+    statement = statement.having(text(f"{parts[0]} <> 0"))
+    return render(statement.limit(literal_column(str(ROWS_MOST + 1))))
 
 
 def _add_cold(groups: Groups, tiers: Tiers, wanted: Wanted, listed: list[Segment]) -> None:

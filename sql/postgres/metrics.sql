@@ -2,8 +2,8 @@
 -- and 012_hours.sql.
 
 -- name: fold
--- One statement: whoever reads sees every difference once, either still apart or already added. Sorted, so that a fold and a
--- load that adds a month cannot wait for each other.
+-- One statement: whoever reads sees every difference once, either still apart or already added. Sorted, so that two folds
+-- cannot wait for each other.
 WITH gone AS (
     DELETE FROM attempts_deltas RETURNING *
 ), hourly AS (
@@ -105,8 +105,9 @@ SELECT EXISTS (SELECT FROM event_rollup_gaps WHERE month < %(end)s::timestamptz 
                AND month + interval '1 month' > %(start)s::timestamptz AT TIME ZONE 'UTC')
 
 -- name: lock_writers
--- No record is written and no month moves until the transaction ends; everybody reads on.
-LOCK TABLE events, attempts, months IN SHARE ROW EXCLUSIVE MODE
+-- No record is written, no month moves or is retired, and nobody folds until the transaction ends; everybody reads on.
+-- Writers take these in this order as well.
+LOCK TABLE events, attempts, months, segments, attempts_deltas, events_deltas IN SHARE ROW EXCLUSIVE MODE
 
 -- name: forget_attempts
 WITH hourly AS (DELETE FROM attempts_hourly WHERE time >= %(lower)s AND time < %(upper)s),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from logstore import LogStore, Selection, TimeFilter, archive, metrics, partitions, postgres
 from logstore.embedded import EmbeddedServer
 from logstore.inserts import Batch
-from logstore.metrics import Question, rollups
+from logstore.metrics import Question, result, rollups
 from logstore.metrics.measures import MEASURES
 from logstore.metrics.scan import scan
 from tests.metrics import records
@@ -25,6 +27,7 @@ from tests.metrics.test_agreement import empty
 from tests.pipeline import files
 from tests.records_of import attempt, event, unique
 from tests.test_archive import make_cold
+from tests.test_fields import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -348,6 +351,42 @@ def test_a_rebuild_over_a_broken_file_says_so_and_leaves_a_gap(store: LogStore) 
     assert len(metrics.rebuild(store)) == 1
     found = store.attempt_metrics(*WHOLE)
     assert (found.source, found.rows, len(found.warnings)) == ("scan", ((1,),), 1)
+
+
+def test_a_rebuild_waits_for_a_fold_so_that_nothing_is_counted_twice(store: LogStore) -> None:
+    given_records = [attempt(f"a{n}", time=MARCH + timedelta(hours=n)) for n in range(30)]
+    store.insert_many(attempts=given_records)
+    with ThreadPoolExecutor(1) as pool, store.database.connection() as folding:
+        assert rollups._fold(folding) > 0
+        rebuilt = pool.submit(metrics.rebuild, store)
+        wait_until(lambda: rebuilt.done() or _waiting(store))
+        folding.commit()
+        assert rebuilt.result(timeout=60) == []
+    check(store, given_records)
+
+
+def _waiting(store: LogStore) -> bool:
+    with store.database.connection() as connection:
+        asked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database"
+        return connection.execute(f"{asked} WHERE datname = current_database())").fetchone() != (0,)
+
+
+def test_groups_whose_records_are_gone_do_not_use_up_the_limit(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.insert_many(attempts=[attempt(f"a{n}", destination_id=f"d{n:02}") for n in range(20)])
+    with store.database.connection() as connection:
+        connection.execute("DELETE FROM attempts WHERE destination_id >= 'd03'")
+    metrics.fold(store)
+    scanning = sys.modules[scan.__module__]  # its name in the package is the function's
+    for module in (scanning, result):
+        monkeypatch.setattr(module, "ROWS_MOST", 4)
+    scanning._text.cache_clear()
+    try:
+        found = store.attempt_metrics(*WHOLE, dimensions=("destination_id",))
+    finally:
+        scanning._text.cache_clear()
+    assert (found.source, found.rows) == ("roll-up", (("d00", 1), ("d01", 1), ("d02", 1)))
 
 
 def test_a_month_that_is_given_up_can_be_forgotten(store: LogStore) -> None:
