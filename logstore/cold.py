@@ -116,9 +116,11 @@ def records(kind: Kind, rows: list[tuple[Any, ...]]) -> list[Any]:
     return list(RECORDS[kind]._rows(made))
 
 
-def hole(segment: Segment, error: Exception | None = None) -> str:
-    """What is missing because a segment cannot be read, and what to do."""
-    why = f"{type(error).__name__} while reading it" if error else segment.note or "it is quarantined"
+def hole(segment: Segment, problem: Exception | str | None = None) -> str:
+    """What is missing because a segment cannot be read, and what to do; else the catalog knows the problem."""
+    if isinstance(problem, Exception):
+        problem = f"{type(problem).__name__} while reading it"
+    why = problem or segment.note or "it is quarantined"
     between = " to ".join(rfc3339(t) for t in (segment.min_time, segment.max_time) if t)
     name = partitions.partition_name(segment.parent, segment.month)
     return (

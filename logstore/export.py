@@ -17,6 +17,7 @@ from logstore.errors import ArchiveError, InvalidSelection
 from logstore.records import Page, Selection, rfc3339
 from logstore.store import LIMIT_MOST, LogStore
 from logstore.tables import BY_KIND, JSON_COLUMNS, RECORDS, TIME_COLUMNS
+from logstore.tiers import stretches
 
 FORMATS = {
     "csv": "text/csv; charset=utf-8",
@@ -67,9 +68,9 @@ def walk(store: LogStore, kind: Kind, selection: Selection, weighing: Weighing) 
 
 def whole(store: LogStore, kind: Kind, selection: Selection) -> None:
     """Refuse a selection of which a part cannot be read, before anything of it is written."""
-    wanted = cold.Wanted(kind, selection)
-    for month, listed in store.tiers.refresh().segments.items():
-        for segment in listed if month[0] == wanted.parent else ():
+    wanted, known = cold.Wanted(kind, selection), store.tiers.refresh()
+    for stretch in stretches(known.states, wanted.parent):
+        for segment in known.listed(wanted.parent, stretch.months):
             if segment.state == "quarantined" and wanted.meets(segment.min_time, segment.max_time):
                 raise ArchiveError(cold.hole(segment))
 

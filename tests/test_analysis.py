@@ -14,11 +14,23 @@ from typing import Any
 
 import duckdb
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import logstore
-from logstore import Attempt, Event, InvalidSelection, LogStore, analysis, archive, partitions
+from logstore import (
+    ArchiveError,
+    Attempt,
+    Event,
+    InvalidSelection,
+    LogStore,
+    SandboxError,
+    analysis,
+    archive,
+    partitions,
+)
 from logstore.commands import main
 from logstore.embedded import EmbeddedServer
+from logstore.segments import Segment
 from logstore.statements import statements
 from tests.conftest import new_database
 from tests.records_of import START, attempt, event
@@ -70,14 +82,19 @@ MONTHS = ("2026_03", "2026_04")
 
 @pytest.fixture(scope="module")
 def archived(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogStore]:
-    """Everything above, exported; the first month has moved to the archive, the second is in both places."""
+    """Everything above, moved to the archive; the tables are still there."""
     with logstore.open(new_database(server), role="operator", home=tmp_path_factory.mktemp("[an]*archive?")) as store:
         store.insert_many(EVENTS, ATTEMPTS)
         for parent, month in itertools.product(("events", "attempts"), MONTHS):
-            archive.export(store, f"{parent}_{month}", segment_rows=50)
-        for parent in ("events", "attempts"):
-            archive.flip(store, f"{parent}_2026_03")
+            move(store, f"{parent}_{month}", segment_rows=50)
         yield store
+
+
+def move(store: LogStore, name: str, *, segment_rows: int = 100_000) -> list[Segment]:
+    """A month is served from its segments from now on."""
+    sealed = archive.export(store, name, segment_rows=segment_rows)
+    archive.flip(store, name)
+    return sealed
 
 
 # The questions in plain Python: each takes the attempts in range and the parameters, and gives the rows in order.
@@ -363,7 +380,7 @@ def test_both_tiers_hold_a_month_once_wherever_it_is(store: LogStore, step: str)
     with analysis.connect(store, tiers="both") as duck:
         assert ids(duck, "attempts") == ["a", "b"]
     with analysis.connect(store) as duck:
-        assert ids(duck, "attempts") == ([] if step in ("open", "closed") else ["a"])
+        assert ids(duck, "attempts") == ([] if step in ("open", "closed", "exported") else ["a"])
 
 
 def test_rows_are_the_records_with_json_as_text_and_times_in_utc(archived: LogStore) -> None:
@@ -410,7 +427,7 @@ def test_a_reader_may_ask(archived: LogStore, open_store: Any, monkeypatch: pyte
 
 def test_what_cannot_be_read_is_named_never_silently_missing(store: LogStore) -> None:
     store.insert_many(attempts=[attempt("a"), attempt("b", time=START + timedelta(days=1))])
-    lost, kept = archive.export(store, "attempts_2026_03", segment_rows=1)
+    lost, kept = move(store, "attempts_2026_03", segment_rows=1)
     lost.path(store.settings.archive).unlink()
     for answer in (analysis.sandbox(store, "SELECT * FROM attempts"), analysis.ask(store, "success_rate")):
         assert len(answer) == kept.rows
@@ -419,12 +436,36 @@ def test_what_cannot_be_read_is_named_never_silently_missing(store: LogStore) ->
         assert ids(duck, "attempts") == ["b"]
 
 
-def test_an_export_is_seen_by_the_next_question(store: LogStore) -> None:
+@pytest.mark.parametrize("damage", [b"", b"PAR1 this is no Parquet any more PAR1"], ids=["emptied", "overwritten"])
+def test_a_damaged_file_is_one_sentence_that_names_the_remedy(store: LogStore, damage: bytes) -> None:
+    store.insert_many(attempts=[attempt("a")])
+    (segment,) = move(store, "attempts_2026_03")
+    segment.path(store.settings.archive).write_bytes(damage)
+    with pytest.raises(ArchiveError, match="logstore verify"):
+        analysis.ask(store, "success_rate")
+    with pytest.raises(ArchiveError, match="logstore verify"):
+        analysis.connect(store)
+    with pytest.raises(SandboxError, match="logstore verify"):
+        analysis.sandbox(store, "SELECT * FROM attempts")
+
+
+def test_a_month_that_moved_is_seen_by_the_next_question_one_exported_by_half_is_not(store: LogStore) -> None:
     store.insert_many(attempts=[attempt("a"), attempt("b", time=START + timedelta(days=40))])
-    archive.export(store, "attempts_2026_03")
-    assert analysis.ask(store, "noisiest_tenants").rows[0][1] == 1
+    move(store, "attempts_2026_03")
     archive.export(store, "attempts_2026_04")
+    assert analysis.ask(store, "noisiest_tenants").rows[0][1] == 1
+    archive.flip(store, "attempts_2026_04")
     assert analysis.ask(store, "noisiest_tenants").rows[0][1] == 2
+
+
+def test_options_of_the_address_are_kept_when_hot_rows_are_copied(store: LogStore, open_store: Any, dsn: str) -> None:
+    store.insert_many(attempts=[attempt("a")])
+    with store.database.connection(autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA other")
+        connection.execute("ALTER TABLE attempts SET SCHEMA other")
+    other = open_store(make_conninfo(dsn, options="-c search_path=public,other"))
+    with analysis.connect(other, tiers="both") as duck:
+        assert ids(duck, "attempts") == ["a"]
 
 
 def test_an_answer_shows_hostile_text_as_text(archived: LogStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -239,6 +240,28 @@ def test_a_flipped_byte_is_found_and_the_page_says_what_is_missing(store: LogSto
 
 def _after(time: Any) -> Any:
     return TimeFilter(gte=time)
+
+
+def test_an_archive_that_is_not_where_it_is_looked_for_is_left_alone(store: LogStore) -> None:
+    store.insert_many(attempts=[*records(20), attempt("april", time=START + timedelta(days=40))])
+    make_cold(store, MONTH)
+    there, away = store.settings.archive, store.settings.archive.with_name("on-its-disk")
+    there.rename(away)
+    for empty in (False, True):  # the mount point of a disk that is not mounted is an empty folder
+        if empty:
+            there.mkdir()
+        for work in (archive.verify, archive.reconcile, lambda store: archive.export(store, "attempts_2026_04")):
+            with pytest.raises(ArchiveError, match="LOGSTORE_ARCHIVE"):
+                work(store)
+    assert not list(there.iterdir())
+    there.rmdir()
+    away.rename(there)
+    assert archive.verify(store) == [] and len(store.list_attempt(limit=100)) == 21
+    shutil.rmtree(there / "attempts")
+    assert all("quarantined" in f.done for f in archive.verify(store, MONTH)), (
+        "somebody says by name that they are lost"
+    )
+    assert archive.export(store, "attempts_2026_04"), "life goes on"
 
 
 def test_a_missing_file_is_a_warning_and_reconcile_names_it(store: LogStore) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logstore import ArchiveError, InvalidSelection, LogStore, Selection, export
+from logstore import ArchiveError, InvalidSelection, LogStore, Selection, archive, export
 from logstore.errors import InvalidFilter
 from logstore.records import rfc3339
 from tests.records_of import START, attempt, event
@@ -119,6 +119,14 @@ def test_what_cannot_be_read_breaks_the_file_and_names_the_hole(store: LogStore,
         next(export.export(store, "attempt", Selection(), "csv"))
     late = Selection.from_query([("time.gte", "2026-04-01T00:00:00Z")])
     assert len(ids("csv", written(store, "csv", late))) == 9
+
+
+def test_a_bad_copy_of_what_postgres_still_serves_is_in_nobodys_way(store: LogStore) -> None:
+    store.insert_many(attempts=records(20))
+    archive.export(store, MARCH)
+    with store.database.connection() as connection:
+        connection.execute("UPDATE segments SET state = 'quarantined'")
+    assert len(ids("csv", written(store, "csv"))) == 20
 
 
 def test_mistakes_are_said_before_the_first_byte(store: LogStore) -> None:

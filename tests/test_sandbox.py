@@ -39,6 +39,7 @@ def archived(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -
         )
         for parent in ("events", "attempts"):
             archive.export(store, f"{parent}_2026_03", segment_rows=200)
+            archive.flip(store, f"{parent}_2026_03")
         folder = store.settings.archive
         (folder / "secret.csv").write_text("word\nswordfish\n")
         listed = sorted(folder.glob("attempts/*/*.parquet"))[0]

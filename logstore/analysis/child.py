@@ -72,7 +72,8 @@ def _prepare(task: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     try:
         return lock(task)
     except Exception as error:
-        raise Refused(f"the sandbox cannot be prepared: {_one_sentence(str(error), task['folder'])}") from error
+        said = _one_sentence(str(error), task["folder"])
+        raise Refused(f"the archive cannot be read: {said}; run `python -m logstore verify`") from error
 
 
 def lock(task: dict[str, Any]) -> duckdb.DuckDBPyConnection:

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 import duckdb
 
 from logstore.analysis.answers import Answer
-from logstore.analysis.views import Archive, Tiers, open_views, read_archive, views_of
-from logstore.errors import ArchiveError, InvalidSelection
+from logstore.analysis.views import Archive, Tiers, open_views, read_archive, reading, views_of
+from logstore.errors import InvalidSelection, TooBroad
 from logstore.records import parse_rfc3339
 from logstore.statements import statements
 from logstore.store import LogStore
@@ -75,7 +75,7 @@ class Question:
         for name in given:
             if name not in known:
                 takes = ", ".join(known)
-                raise InvalidSelection(f"{self.name} takes no {name!r}{_nearest(name, known, 0.6)}; it takes {takes}")
+                raise InvalidSelection(f"{self.name} takes no {name!r}{_nearest(name, known)}; it takes {takes}")
         return {name: parameter.read(given.get(name)) for name, parameter in known.items()}
 
 
@@ -116,9 +116,12 @@ def _answer(
 ) -> Answer:
     started = time.perf_counter()
     try:
-        table = connection.execute(question.sql, values).to_arrow_table()
-    except duckdb.IOException as error:
-        raise ArchiveError(f"a segment cannot be read: {error}; run `python -m logstore verify`") from error
+        with reading():
+            table = connection.execute(question.sql, values).to_arrow_table()
+    except duckdb.OutOfMemoryException as error:
+        raise TooBroad(
+            "Too broad: the answer needs more memory than there is; narrow the time or name a tenant."
+        ) from error
     return Answer(table=table, seconds=time.perf_counter() - started, title=question.title, warnings=warnings)
 
 
@@ -137,6 +140,6 @@ def _views(store: LogStore, archive: Archive) -> duckdb.DuckDBPyConnection:
         return found[1]
 
 
-def _nearest(name: str, known: Any, cutoff: float = 0.5) -> str:
-    near = difflib.get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), list(known), n=1, cutoff=cutoff)
+def _nearest(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

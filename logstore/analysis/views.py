@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -12,11 +13,9 @@ from typing import Literal
 import duckdb
 import pyarrow as pa
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from logstore import partitions, segments
-from logstore.errors import InvalidSelection
-from logstore.records import rfc3339
+from logstore import cold, partitions, segments
+from logstore.errors import ArchiveError, InvalidSelection
 from logstore.segments import Segment
 from logstore.store import LogStore
 from logstore.tables import JSON_COLUMNS, PARENTS
@@ -40,17 +39,19 @@ class Archive:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, store: LogStore, known: Map, tiers: Tiers = "cold") -> Archive:
-        """The archive of one map. With both tiers, a month that is exported but still hot is PostgreSQL's to serve."""
+    def of(cls, store: LogStore, known: Map) -> Archive:
+        """The archive of one map. A month that PostgreSQL serves is not part of it: it may be exported by half."""
         readable: list[Segment] = []
-        missing: list[Segment] = []
+        warnings: list[str] = []
         for month, listed in sorted(known.segments.items()):
-            if tiers == "both" and known.states.get(month) in _HOT:
-                continue
-            for segment in listed:
-                there = segment.state == "sealed" and segment.path(store.settings.archive).is_file()
-                (readable if there else missing).append(segment)
-        return cls(segments=tuple(readable), warnings=tuple(map(_hole, missing)))
+            for segment in listed if known.states.get(month) not in _HOT else ():
+                if segment.state != "sealed":
+                    warnings.append(cold.hole(segment))
+                elif not segment.path(store.settings.archive).is_file():
+                    warnings.append(cold.hole(segment, "its file is gone"))
+                else:
+                    readable.append(segment)
+        return cls(segments=tuple(readable), warnings=tuple(warnings))
 
 
 def read_archive(store: LogStore) -> Archive:
@@ -106,12 +107,12 @@ def fill(
         raise InvalidSelection(f"tiers is {tiers!r}; it must be 'cold' or 'both'")
 
     def make(_: object, known: Map) -> tuple[str, ...]:
-        archive = Archive.of(store, known, tiers)
+        archive = Archive.of(store, known)
         _views(store, connection, archive)
         if tiers == "both":
             for parent in PARENTS:
-                cold = sorted(m for (p, m), state in known.states.items() if p == parent and state not in _HOT)
-                _copy_hot(store, connection, parent, cold, go_on)
+                moved = sorted(m for (p, m), state in known.states.items() if p == parent and state not in _HOT)
+                _copy_hot(store, connection, parent, moved, go_on)
                 both = connection.sql(f"SELECT * FROM cold_{parent} UNION ALL SELECT * FROM hot_{parent}")
                 both.create_view(parent, replace=True)
         return archive.warnings
@@ -122,19 +123,36 @@ def fill(
 def views_of(store: LogStore, archive: Archive) -> duckdb.DuckDBPyConnection:
     """A new DuckDB whose views are over these segments."""
     connection = blank(store)
-    _views(store, connection, archive)
+    try:
+        _views(store, connection, archive)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Whatever DuckDB says of a damaged file becomes a sentence that names the remedy."""
+    try:
+        yield
+    except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+        raise
+    except duckdb.Error as error:
+        said = str(error).splitlines()[0]
+        raise ArchiveError(f"the archive cannot be read: {said}; run `python -m logstore verify`") from error
 
 
 def _views(store: LogStore, connection: duckdb.DuckDBPyConnection, archive: Archive) -> None:
     for parent in PARENTS:
         files = [str(s.path(store.settings.archive)) for s in archive.segments if s.parent == parent]
         if files:
-            cold = connection.read_parquet([glob.escape(file) for file in files])
+            with reading():
+                archived = connection.read_parquet([glob.escape(file) for file in files])
         else:  # an empty list of files has no columns
             nulls = ", ".join(f'NULL::{_TYPES[field.type]} AS "{field.name}"' for field in segments.schema(parent))
-            cold = connection.sql(f"SELECT {nulls} WHERE false")
-        cold.create_view(f"cold_{parent}", replace=True)
+            archived = connection.sql(f"SELECT {nulls} WHERE false")
+        archived.create_view(f"cold_{parent}", replace=True)
         connection.sql(f"SELECT * FROM cold_{parent}").create_view(parent, replace=True)
 
 
@@ -147,7 +165,7 @@ def _copy_hot(
     store: LogStore,
     connection: duckdb.DuckDBPyConnection,
     parent: str,
-    cold: list[date],
+    moved: list[date],
     go_on: Callable[[], None],
 ) -> None:
     """Stream the rows that PostgreSQL serves, as Arrow; those of cold months are in the files already."""
@@ -159,16 +177,13 @@ def _copy_hot(
     ]
     hot = [
         sql.SQL("NOT (time >= {} AND time < {})").format(*map(sql.Literal, partitions.month_bounds(month)))
-        for month in cold
+        for month in moved
     ]
     query = sql.SQL("SELECT {} FROM {} WHERE {}").format(
         sql.SQL(", ").join(columns), sql.Identifier(parent), sql.SQL(" AND ").join([sql.SQL("true"), *hot])
     )
-    options = "-c timezone=UTC -c default_transaction_read_only=on -c jit=off"
-    with (
-        dbapi.connect(make_conninfo(store.database.conninfo, options=options)) as postgres,
-        postgres.cursor() as cursor,
-    ):
+    address = store.database.address("-c timezone=UTC -c default_transaction_read_only=on -c jit=off")
+    with dbapi.connect(address) as postgres, postgres.cursor() as cursor:
         go_on()
         cursor.execute(query.as_string())
         connection.execute(f"CREATE OR REPLACE TABLE hot_{parent} ({column_types(parent)})")
@@ -177,12 +192,3 @@ def _copy_hot(
             connection.register("incoming", batch)
             connection.execute(f"INSERT INTO hot_{parent} SELECT * FROM incoming")
         connection.unregister("incoming")
-
-
-def _hole(segment: Segment) -> str:
-    between = " to ".join(rfc3339(t) for t in (segment.min_time, segment.max_time) if t)
-    why = "it is quarantined" if segment.state == "quarantined" else "its file is gone"
-    return (
-        f"{segment.rows} {segment.parent} from {between} cannot be read: segment {segment.segment_id}: {why};"
-        " see `python -m logstore verify`"
-    )

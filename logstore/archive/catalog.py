@@ -39,6 +39,21 @@ def alone(store: LogStore, partition: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+def require_folder(store: LogStore, connection: psycopg.Connection[Any]) -> None:
+    """Refuse to work where none of the listed files is: a wrong setting, or a disk that is not mounted.
+
+    Verifying there would take the whole archive from its readers, and exporting would tear it in two.
+    """
+    archive = store.settings.archive
+    if next(archive.glob("*/*/*.parquet"), None) is not None:
+        return
+    if any(segment.state == "sealed" for segment in segments.listed(connection)):
+        raise ArchiveError(
+            f"none of the archive's files is in {archive}: check LOGSTORE_ARCHIVE, or mount its disk. "
+            "Should they really be lost, verify their months by name, which takes them from the readers"
+        )
+
+
 def of_month(connection: psycopg.Connection[Any], parent: str, month: date, *states: str) -> list[Segment]:
     return segments.fetch(connection, "of_month", {"parent": parent, "month": month, "states": list(states)})
 

@@ -25,12 +25,9 @@ def verify(store: LogStore, partition: str | None = None, *, progress: Progress 
     found = []
     month = None if partition is None else partitions.parse_name(partition)
     with store.database.connection(autocommit=True) as connection:
+        if month is None:
+            catalog.require_folder(store, connection)
         listed = [s for s in segments.listed(connection) if month in (None, (s.parent, s.month))]
-        if listed and not store.settings.archive.is_dir():
-            # A wrong setting or a disk that is not mounted: to quarantine all of it would take it from every reader.
-            raise ArchiveError(
-                f"there is no folder {store.settings.archive}, where the archive should be: check LOGSTORE_ARCHIVE"
-            )
         for number, segment in enumerate(listed, 1):
             finding = _verify_one(store, connection, segment)
             found += [finding] if finding else []

@@ -32,6 +32,7 @@ def export(
     """Close a month and write it as sealed segments; what is sealed already is left alone."""
     parent, month = partitions.parse_name(partition)
     with catalog.alone(store, partition) as connection:
+        catalog.require_folder(store, connection)
         state = partitions.state_of(connection, parent, month)
         if state in ("cold", "purged"):
             return catalog.of_month(connection, parent, month, "sealed")
@@ -136,11 +137,14 @@ def stream(store: LogStore, partition: str) -> Iterator[Iterator[pa.Table]]:
     from adbc_driver_postgresql import dbapi
 
     parent, _ = partitions.parse_name(partition)
-    with (
-        dbapi.connect(store.database.conninfo) as connection,
-        connection.cursor() as cursor,
-    ):
-        cursor.execute("SET TIME ZONE 'UTC'")
-        cursor.execute(export_query(partition))
-        batches = cursor.fetch_record_batch()
-        yield sealing.row_groups(pa.Table.from_batches([batch]).cast(segments.schema(parent)) for batch in batches)
+    try:
+        with (
+            dbapi.connect(store.database.address("-c timezone=UTC")) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(export_query(partition))
+            batches = cursor.fetch_record_batch()
+            yield sealing.row_groups(pa.Table.from_batches([batch]).cast(segments.schema(parent)) for batch in batches)
+    except (dbapi.Error, pa.ArrowException) as error:  # they belong to no tree of ours
+        said = str(error).splitlines()[0]
+        raise ArchiveError(f"PostgreSQL did not give all rows of {partition}: {said}; try again") from error

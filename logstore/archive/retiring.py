@@ -33,6 +33,7 @@ def retire(store: LogStore, partition: str, *, note: str) -> list[Segment]:
 
 def delete_expired(store: LogStore, connection: psycopg.Connection[Any]) -> list[Finding]:
     """Delete the files that were retired so long ago that no page can still be reading them."""
+    catalog.require_folder(store, connection)
     known = statements("postgres", "segments")
     expired = connection.execute(known["expired"], {"grace": GRACE_SECONDS}).fetchall()
     for segment_id, place in expired:

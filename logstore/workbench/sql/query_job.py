@@ -14,7 +14,7 @@ import pyarrow
 from logstore import analysis
 from logstore.analysis import Answer
 from logstore.analysis.child import count_rows, rows_read
-from logstore.analysis.views import Tiers, blank, fill
+from logstore.analysis.views import Tiers, blank, fill, reading
 from logstore.errors import LogstoreError, SandboxError
 from logstore.store import LogStore
 
@@ -100,7 +100,8 @@ class Job:
                 self._check()
                 count_rows(connection)
                 started = time.perf_counter()
-                table, more = _read(connection, sql, values)
+                with reading():
+                    table, more = _read(connection, sql, values)
                 seconds = time.perf_counter() - started
                 read = rows_read(connection)
             except duckdb.OutOfMemoryException as error:
