@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench import history, report, sabotage
+import psycopg
+
+from bench import ad_hoc, history, report, sabotage
 from bench.__main__ import CASES
 from bench.measure import Comparison, Result, Taken, Timing, compare
-from logstore import queries
+from logstore import Attempt, LogStore, analysis, queries
 from logstore.cursor import Position
 from logstore.records import Selection
+from tests.records_of import START, event
+from tests.test_archive import make_cold
 
 
 def result(ratio: float, *, promised: float = 1.5) -> Result:
@@ -63,6 +67,26 @@ def test_the_report_marks_what_is_broken_and_escapes_names(tmp_path: Path) -> No
     text = report.write(tmp_path).read_text()
     assert "<td class='n broken'>1.70 ×</td>" in text and "1.20 ×" not in text
     assert "<td>bare &lt;SQL&gt;</td>" in text
+
+
+def test_postgres_is_asked_every_named_question_in_its_own_words(store: LogStore) -> None:
+    """Its rows are as many as the archive's; the benchmark compares these two."""
+    events = [event(f"e{n}", topic=f"t{n % 3}", time=START + timedelta(hours=n)) for n in range(40)]
+    attempts = [
+        Attempt.of(
+            of, id=f"{of.id}-{number}", destination_id=f"d{n % 2}", time=of.time + timedelta(minutes=number),
+            attempt_number=number, status="success" if n % 5 else "failed", code="200" if n % 5 else "503",
+        )
+        for n, of in enumerate(events[:30])
+        for number in (1, 2)
+    ]  # fmt: skip
+    store.insert_many(events, attempts)
+    for parent in ("events", "attempts"):
+        make_cold(store, f"{parent}_2026_03", depth="cold")
+    with psycopg.connect(store.database.conninfo, autocommit=True) as connection:
+        for question in analysis.questions().values():
+            ask, rival = ad_hoc._ways(store, connection, question)
+            assert len(ask()) == len(rival()), question.name  # type: ignore[arg-type]
 
 
 def test_a_sabotaged_cursor_is_another_statement_and_is_undone() -> None:
