@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -171,6 +171,10 @@ class LogStore:
     ) -> Page[Attempt]:
         """A page of attempts in the order of (time, id)."""
         return cast("Page[Attempt]", self._list("attempt", selection, limit=limit, next=next, prev=prev, order=order))
+
+    def lister(self, kind: Kind) -> Callable[..., Page[Any]]:
+        """`list_event` or `list_attempt`, for whoever learns only then which."""
+        return self.list_event if kind == "event" else self.list_attempt
 
     def retrieve_event(
         self, event_id: str, *, tenant_id: str | None = None, destination_id: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 import streamlit as st
 
@@ -64,9 +63,8 @@ def _newest_time(kind: Kind, selection: Selection) -> datetime | None:
     """When the newest record was that matches at any time; None when none does."""
     if not selection.time.bounds():
         return None  # all times were asked for already
-    lister: Any = cached.store().list_event if kind == "event" else cached.store().list_attempt
     with deadline.within(SECONDS):
-        found = lister(selection.but(time=TimeFilter()), limit=1).data
+        found = cached.store().lister(kind)(selection.but(time=TimeFilter()), limit=1).data
     return found[0].time if found else None
 
 

@@ -82,8 +82,7 @@ def expression(field: Field, kind: Kind) -> str:
 
 def _example(field: Field, kind: Kind) -> Any:
     """A value that the field has: of the records of the moment at which it was last seen, which is quickly read."""
-    store = cached.store()
-    lister: Any = store.list_attempt if kind == "attempt" else store.list_event
+    lister = cached.store().lister(kind)
     moment = TimeFilter(gte=field.last_seen, lte=field.last_seen)
     for record in lister(Selection(topics=(field.topic,), time=moment), limit=_LOOKED_AT):
         payload = record.response_data if isinstance(record, Attempt) else getattr(record, field.column)

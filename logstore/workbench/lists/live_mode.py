@@ -61,10 +61,8 @@ def _look(frame: Frame, kind: Kind, selection: Selection, since: str) -> None:
 
 def new(kind: Kind, selection: Selection, since: str) -> int:
     """How many records of a selection are newer than a place in its list; more than MOST are not counted."""
-    store = cached.store()
-    lister: Any = store.list_event if kind == "event" else store.list_attempt
     with deadline.within(SECONDS):
-        page = lister(selection, limit=MOST, prev=since)
+        page = cached.store().lister(kind)(selection, limit=MOST, prev=since)
     return len(page) + (page.prev is not None)
 
 
