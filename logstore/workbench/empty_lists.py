@@ -82,5 +82,5 @@ def there(view: View, time: datetime, frame: Frame) -> View:
 
 
 def _newest() -> None:
-    st.session_state.pop("pin", None)
+    frames.unpin()
     frames.change(lambda view: view.at())

@@ -108,8 +108,13 @@ def _arrive(page: str) -> None:
     """Whoever comes from another page sees what is newest now, and not what was when they left."""
     if st.session_state.get("arrived") != page:
         st.session_state["arrived"] = page
-        for name in ("pin", "live since"):
-            st.session_state.pop(name, None)
+        unpin()
+
+
+def unpin() -> None:
+    """Let lists begin at what is newest now, and not at what was when they were read first."""
+    for name in ("pin", "live since"):
+        st.session_state.pop(name, None)
 
 
 def _range(found: Frame) -> None:
@@ -131,6 +136,7 @@ def _range(found: Frame) -> None:
 def _range_chosen() -> None:
     name = st.session_state["range"]
     # A second click on the chosen range gives None: it stays chosen, and the page is fresh.
+    unpin()
     change(lambda view: view.over(name) if name else view)
 
 

@@ -184,6 +184,27 @@ def test_new_arrivals_do_not_move_the_page_that_is_read(workbench, dsn: str, now
         assert [row["id"] for row in rows(app)] == ["evt_3", *before]
 
 
+def test_a_list_whose_range_moved_on_begins_anew(show: Show, now: datetime) -> None:
+    app = show("Events")
+    key, _ = app.session_state["pin"]
+    app.session_state["pin"] = (key, encode("event", Position(now - timedelta(days=8), "")))
+    assert rows(app.run())[0]["id"] == "evt_000"
+
+
+def test_a_second_click_on_the_chosen_range_shows_what_is_newest(
+    workbench: Callable[[str], None], dsn: str, now: datetime
+) -> None:
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many([Event(id="old", tenant_id="acme", time=now - timedelta(minutes=1), topic="t", data={})])
+        workbench(dsn)
+        app = run("Events")
+        store.insert_many([Event(id="new", tenant_id="acme", time=now, topic="t", data={})])
+    assert [row["id"] for row in rows(app.run())] == ["old"]
+    app.segmented_control(key="range").set_value(None).run()
+    assert [row["id"] for row in rows(app)] == ["new", "old"]
+    assert app.segmented_control(key="range").value == "7d"
+
+
 def test_the_zone_of_the_link_is_named_above_the_times(show: Show) -> None:
     app = show("Events", zone="browser")
     assert app.segmented_control(key="zone").value == "browser"

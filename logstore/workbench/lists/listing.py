@@ -12,7 +12,6 @@ from logstore import cursor, deadline
 from logstore.cursor import Kind, Position
 from logstore.errors import TooBroad
 from logstore.records import Page, Selection
-from logstore.store import LogStore
 from logstore.workbench import cached, empty_lists, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
@@ -21,7 +20,7 @@ from logstore.workbench.lists import facets, live_mode, rows, toolbar
 from logstore.workbench.lists.toolbar import Shown
 
 SECONDS = 10.0  # that a page of rows may take; an expression that no index serves may have to read everything
-_CURSORLESS = ("next", "prev", "open", "columns", "zone", "limit")
+_CURSORLESS = ("next", "prev", "open", "tenant", "columns", "zone", "limit")
 
 
 def listing(frame: Frame, kind: Kind, *, without: Sequence[str] = ()) -> None:
@@ -34,7 +33,7 @@ def listing(frame: Frame, kind: Kind, *, without: Sequence[str] = ()) -> None:
     with frames.sentences():
         shown = read(frame, kind, selection)
         toolbar.toolbar(frame, kind, shown, without)
-        live_mode.watch(frame, kind, selection, _top(frame, kind, shown))
+        live_mode.watch(frame, kind, selection, _pin(frame, kind) if shown.page.data else None)
         if shown.page.data:
             rows.rows(frame, kind, shown.page, without=without)
         else:
@@ -54,19 +53,19 @@ def _counts(frame: Frame, kind: Kind, selection: Selection, without: Sequence[st
 
 def read(frame: Frame, kind: Kind, selection: Selection) -> Shown:
     """One page. The newest one is pinned for the session, so that new arrivals do not push its rows down."""
-    view, store = frame.view, cached.store()
-    key = _pin_key(frame, kind)
-    next_ = view.next
-    if view.next is None and view.prev is None:
-        pinned = st.session_state.get("pin")
-        next_ = pinned[1] if pinned and pinned[0] == key else None
-    lister = lister_of(store, kind)
+    view, lister = frame.view, cached.store().lister(kind)
+    pin = _pin(frame, kind)
+    next_ = view.next if pin is None else pin
     with deadline.within(SECONDS):
         page = lister(selection, limit=view.limit, next=next_, prev=view.prev)
+        if pin is not None and not page.data:  # the range has moved on, past all that was there when it was pinned
+            frames.unpin()
+            next_ = None
+            page = lister(selection, limit=view.limit)
         shown = _shown(lister, selection, page, backward=view.prev is not None)
     if next_ is None and view.prev is None and page.data:
         top = page.data[0].time + timedelta(microseconds=1)
-        st.session_state["pin"] = (key, cursor.encode(kind, Position(top, "")))
+        st.session_state["pin"] = (_pin_key(frame, kind), cursor.encode(kind, Position(top, "")))
     for warning in page.warnings:
         st.warning(texts.markdown(warning, 600))
     return shown
@@ -83,15 +82,11 @@ def _pin_key(frame: Frame, kind: Kind) -> tuple[Any, ...]:
     return (kind, tuple(pair for pair in frame.view.to_query() if pair[0] not in _CURSORLESS))
 
 
-def _top(frame: Frame, kind: Kind, shown: Shown) -> str | None:
-    """The place above the newest row, when the newest page is shown."""
-    pinned = st.session_state.get("pin")
-    newest = frame.view.next is None and frame.view.prev is None and shown.page.data
-    return pinned[1] if newest and pinned and pinned[0] == _pin_key(frame, kind) else None
-
-
-def lister_of(store: LogStore, kind: Kind) -> Callable[..., Page[Any]]:
-    return store.list_event if kind == "event" else store.list_attempt
+def _pin(frame: Frame, kind: Kind) -> str | None:
+    """The place above the newest row, as the session knows it; None where another page than the newest is shown."""
+    key, place = st.session_state.get("pin", (None, None))
+    newest = frame.view.next is None and frame.view.prev is None
+    return place if newest and key == _pin_key(frame, kind) else None
 
 
 def _any(lister: Callable[..., Page[Any]], selection: Selection, **at: str | None) -> bool:

@@ -53,8 +53,7 @@ def _look(frame: Frame, kind: Kind, selection: Selection, since: str) -> None:
             shown = f"{MOST}+" if number > MOST else f"{number}"
             st.markdown(f":material/sensors: **{shown} new**", width="content")
             if st.button("Show them", icon=":material/vertical_align_top:", key="show new"):
-                for name in ("pin", "live since"):
-                    st.session_state.pop(name, None)
+                frames.unpin()
                 frames.change(lambda view: view.at())
                 st.rerun()
 

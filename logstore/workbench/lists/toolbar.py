@@ -55,7 +55,7 @@ def _turn(
 
 
 def _newest() -> None:
-    st.session_state.pop("pin", None)
+    frames.unpin()
     frames.change(lambda view: view.at())
 
 
