@@ -154,9 +154,11 @@ def _absolute(found: Frame) -> None:
     upper = time.lt or time.lte or found.now
     st.caption(f"Times in {found.zone_name}; the end is not included.")
     step = timedelta(minutes=1)
+    # A named range moves with the clock: its times in the keys would make new boxes, without what was typed into the old.
+    of = f"{found.view.range or time} {found.zone}"
     with st.form("absolute", border=False):
-        start = st.datetime_input("From", value=_wall(lower, found.zone), step=step, key=f"from {lower} {found.zone}")
-        end = st.datetime_input("To", value=_wall(upper, found.zone), step=step, key=f"to {upper} {found.zone}")
+        start = st.datetime_input("From", value=_wall(lower, found.zone), step=step, key=f"from {of}")
+        end = st.datetime_input("To", value=_wall(upper, found.zone), step=step, key=f"to {of}")
         if st.form_submit_button("Show these times", type="primary"):
             if start is None or end is None or start >= end:
                 st.warning("The beginning must come before the end.")

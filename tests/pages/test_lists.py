@@ -158,6 +158,16 @@ def test_exact_times_bound_the_list(show: Show, now: datetime) -> None:
     assert len(rows(app)) == 6
 
 
+def test_exact_times_are_those_that_were_typed_also_when_a_named_range_went_before(show: Show, now: datetime) -> None:
+    app = show("Events")
+    first = (now - timedelta(hours=4)).replace(second=0, microsecond=0)
+    for label, time in (("From", first), ("To", first + timedelta(hours=1))):
+        next(box for box in app.datetime_input if box.label == label).set_value(time.replace(tzinfo=None))
+    press(app, "Show these times")
+    assert (param(app, "time.gte"), param(app, "time.lt")) == ([rfc3339(first)], [rfc3339(first + timedelta(hours=1))])
+    assert len(rows(app)) == 6
+
+
 def test_columns_of_the_link_are_the_columns_of_the_table(show: Show) -> None:
     app = show("Attempts", columns="id,time")
     assert list(app.dataframe[-1].value.columns) == ["id", "time"]
