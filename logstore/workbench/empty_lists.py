@@ -69,7 +69,7 @@ def _newest_time(kind: Kind, selection: Selection) -> datetime | None:
 
 
 def clear(view: View) -> View:
-    return view.but(selection=Selection(time=view.selection.time), open=None, next=None, prev=None)
+    return view.but(selection=Selection(time=view.selection.time)).at()
 
 
 def there(view: View, time: datetime, frame: Frame) -> View:

@@ -86,6 +86,7 @@ def frame(page: str, *, range_: bool = True) -> Frame:
     st.set_page_config(page_title=f"{page} · logstore", page_icon=_MARK, layout="wide", initial_sidebar_state="auto")
     try:
         view = View.from_query(pairs())
+        _check(page, view)
     except UnreadableLink as error:
         st.html(_STYLE)
         st.title(page, anchor=False)
@@ -102,6 +103,15 @@ def frame(page: str, *, range_: bool = True) -> Frame:
             _range(found)
     _sidebar(found)
     return found
+
+
+def _check(page: str, view: View) -> None:
+    """Refuse filters that the records of a page do not have."""
+    if page != "Events":
+        return
+    for name, noun in (("status", "outcome"), ("destination_ids", "destination")):
+        if getattr(view.selection, name):
+            raise UnreadableLink(name, f"The link asks events for their {noun}, which only attempts have.")
 
 
 def _arrive(page: str) -> None:

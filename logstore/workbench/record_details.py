@@ -19,7 +19,10 @@ def attempt(frame: Frame, found: Attempt | None) -> None:
     @st.dialog("Attempt", width="large", on_dismiss=_closed)
     def show() -> None:
         if found is None:
-            st.info("No attempt has this id; close this and choose another row.", icon=":material/search:")
+            st.info(
+                "No attempt has this id, or only another tenant's; close this and choose another row.",
+                icon=":material/search:",
+            )
             st.code((frame.view.open or "")[:500], language=None, wrap_lines=True)
             return
         answer(frame, found)
@@ -30,7 +33,14 @@ def attempt(frame: Frame, found: Attempt | None) -> None:
 
 
 def _closed() -> None:
-    frames.change(lambda view: view.but(open=None))
+    st.session_state["closed"] = closed() + 1
+    frames.change(lambda view: view.opened(None))
+
+
+def closed() -> int:
+    """How many were closed in this session."""
+    found: int = st.session_state.get("closed", 0)
+    return found
 
 
 def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:

@@ -18,7 +18,7 @@ ZONES = ("utc", "browser")
 LIMITS = (25, 50, 100, 200, 500)
 DEFAULT_RANGE, DEFAULT_LIMIT = "7d", 50
 _YEARS = range(1700, 2200)  # beyond them zones and pictures cannot count
-_SINGLE = ("range", "zone", "limit", "next", "prev", "open", "id", "tenant", "columns")
+_SINGLE = ("range", "zone", "limit", "next", "prev", "open", "id", "tenant", "columns", "everything")
 NAMES = (*Selection.query_names, *_SINGLE)
 # What a link to another page takes along: where in time one looks, and how times are written.
 CARRIED = ("range", "time.gte", "time.lte", "time.gt", "time.lt", "zone")
@@ -46,8 +46,9 @@ class View:
     prev: str | None = None
     open: str | None = None  # the row whose detail is shown
     id: str | None = None  # the event of the event page
-    tenant: str | None = None  # whose event, where ids repeat
+    tenant: str | None = None  # whose event, or whose open row, where ids repeat
     columns: tuple[str, ...] = ()  # empty: the page's own choice
+    everything: bool = False  # also count what has to read very many records
 
     @classmethod
     def from_query(cls, pairs: Pairs) -> View:
@@ -63,6 +64,8 @@ class View:
         absolute = bool(selection.time.bounds())
         if absolute and "range" in single:
             raise UnreadableLink("range", "The link names a range and exact times as well; one of them must go.")
+        if "next" in single and "prev" in single:
+            raise UnreadableLink("prev", "The link names next and prev, two places in the list; one of them must go.")
         return cls(
             selection=selection,
             range=None if absolute else _one_of("range", single.get("range", DEFAULT_RANGE), times.RANGES),
@@ -74,6 +77,7 @@ class View:
             id=single.get("id"),
             tenant=single.get("tenant"),
             columns=tuple(name for name in single.get("columns", "").split(",") if name),
+            everything=single.get("everything") == "1",
         )
 
     def to_query(self) -> list[tuple[str, str]]:
@@ -91,6 +95,8 @@ class View:
                 pairs.append((name, value))
         if self.columns:
             pairs.append(("columns", ",".join(self.columns)))
+        if self.everything:
+            pairs.append(("everything", "1"))
         return pairs
 
     def but(self, **changes: Any) -> View:
@@ -99,16 +105,23 @@ class View:
 
     def select(self, **changes: Any) -> View:
         """The same view with another selection; the place in the list is kept, the open row is not."""
-        return replace(self, selection=self.selection.but(**changes), open=None)
+        return replace(self, selection=self.selection.but(**changes)).opened(None)
 
     def over(self, range_: str | None, time: TimeFilter = TimeFilter()) -> View:
-        """The same view over another time: from its newest page, because the old place may lie outside."""
+        """The same view over another time: from its newest page, because the old place may lie outside.
+
+        How much there is to read is another question then, so whoever wants everything says so again.
+        """
         selection = self.selection.but(time=time)
-        return replace(self, selection=selection, range=range_, next=None, prev=None, open=None)
+        return replace(self, selection=selection, range=range_, everything=False).at()
 
     def at(self, *, next: str | None = None, prev: str | None = None) -> View:
         """The same view at another place of the list; with neither cursor the newest page."""
-        return replace(self, next=next, prev=prev, open=None)
+        return replace(self, next=next, prev=prev).opened(None)
+
+    def opened(self, id: str | None, tenant: str | None = None) -> View:
+        """The same view with this row open; None closes the one that is."""
+        return replace(self, open=id, tenant=tenant)
 
     def asked(self, now: datetime) -> Selection:
         """The selection with the named range worked out."""
@@ -152,6 +165,6 @@ def _one_of(name: str, value: str, known: Iterable[str]) -> str:
 def _limit(text: str | None) -> int:
     if text is None:
         return DEFAULT_LIMIT
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 1000:
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
         raise UnreadableLink("limit", f"The link's limit is {text!r}; a page holds 1 to 1000 rows.")
     return int(text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 import logstore
@@ -29,6 +31,16 @@ def press(app: AppTest, label: str) -> AppTest:
 
 def can_press(app: AppTest, label: str) -> bool:
     return not next(button for button in app.button if button.label == label).disabled
+
+
+def choose(app: AppTest, *chosen: int) -> AppTest:
+    """Choose rows of the last table, which AppTest has no words for: send what the browser would send."""
+    states = app._tree.get_widget_states()
+    selection = {"selection": {"rows": list(chosen), "columns": [], "cells": []}}
+    states.widgets.append(WidgetState(id=app.dataframe[-1].proto.id, string_value=json.dumps(selection)))
+    app._run(states)
+    assert not app.exception, app.exception
+    return app
 
 
 def test_events_are_listed_newest_first_with_what_became_of_them(show: Show) -> None:
@@ -118,7 +130,14 @@ def test_a_broken_cursor_is_a_sentence_and_a_way_on(show: Show) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("status", "lost"), ("range", "5y"), ("zone", "mars"), ("limit", "0"), ("time__gte", "yesterday")],
+    [
+        ("status", "lost"),
+        ("range", "5y"),
+        ("zone", "mars"),
+        ("limit", "0"),
+        ("limit", "0010000"),
+        ("time__gte", "yesterday"),
+    ],
 )
 def test_an_unreadable_parameter_is_named_and_can_be_dropped(show: Show, name: str, value: str) -> None:
     app = show("Attempts", **{name: value})
@@ -127,6 +146,21 @@ def test_an_unreadable_parameter_is_named_and_can_be_dropped(show: Show, name: s
     press(app, f"Go on without “{shown}”")
     assert not param(app, shown)
     assert rows(app)
+
+
+@pytest.mark.parametrize(("name", "value"), [("status", "failed"), ("destination_ids", "d-bad")])
+def test_what_events_do_not_have_is_named_and_can_be_dropped(show: Show, name: str, value: str) -> None:
+    app = show("Events", **{name: value, "tenant_ids": "acme"})
+    assert "which only attempts have" in app.warning[0].value
+    press(app, f"Go on without “{name}”")
+    assert {row["tenant"] for row in rows(app)} == {"acme"}
+
+
+def test_two_places_in_one_list_are_refused_and_one_can_be_dropped(show: Show, now: datetime) -> None:
+    place = encode("event", Position(now - timedelta(hours=3), ""))
+    app = show("Events", next=place, prev=place)
+    press(app, "Go on without “prev”")
+    assert rows(app)[0]["id"] == "evt_007"
 
 
 def test_nothing_in_the_range_offers_to_jump_to_the_newest(show: Show) -> None:
@@ -283,10 +317,61 @@ def test_the_id_of_an_attempt_leads_to_it(show: Show) -> None:
 
 
 def test_the_attempt_of_the_link_opens_also_when_the_list_is_empty(show: Show) -> None:
-    app = show("Attempts", tenant_ids="nobody", open="att_001_d-bad_1")
+    app = show("Attempts", tenant_ids="acme", topics="nothing", open="att_001_d-bad_1")
     assert "at any time" in said(app)
     words = [text.value for text in app.text]
     assert "att_001_d-bad_1" in words and "hot" in words
+
+
+def test_a_chosen_row_opens_the_attempt_of_its_own_tenant(
+    workbench: Callable[[str], None], dsn: str, now: datetime
+) -> None:
+    with logstore.open(dsn, role="operator") as store:
+        for minutes, tenant in enumerate(("acme", "globex")):
+            event = Event(
+                id=f"evt_{tenant}", tenant_id=tenant, time=now - timedelta(minutes=minutes), topic="t", data={}
+            )
+            store.insert_many(
+                [event], [Attempt.of(event, id="same", destination_id="d", status="failed", time=event.time)]
+            )
+    workbench(dsn)
+    app = choose(run("Attempts"), 1)
+    assert (param(app, "open"), param(app, "tenant")) == (["same"], ["globex"])
+    assert opened(app) == "evt_globex"
+    assert opened(run("Attempts", tenant_ids="acme", open="same")) == "evt_acme"
+    assert opened(run("Attempts", tenant_ids="globex", where='topic = "none"', open="same")) == "evt_globex"
+    assert opened(run("Attempts", tenant_ids="initech", open="same")) is None
+    app = choose(app)
+    assert (param(app, "open"), param(app, "tenant")) == ([], [])
+
+
+def opened(app: AppTest) -> str | None:
+    """The event of the attempt that is open."""
+    return next((text.value for text in app.text if text.value.startswith("evt_")), None)
+
+
+def test_a_row_that_was_closed_opens_again_with_one_click(show: Show) -> None:
+    app = choose(show("Attempts"), 0)
+    (first,) = param(app, "open")
+    table = app.dataframe[-1].proto.id
+    assert table == app.run().dataframe[-1].proto.id, "what is open stays chosen in its table"
+    dismiss(app)
+    assert not param(app, "open")
+    assert table != app.dataframe[-1].proto.id, "in a new one nothing is chosen"
+    assert param(choose(app, 0), "open") == [first]
+
+
+def dismiss(app: AppTest) -> None:
+    """Close the dialog, which AppTest has no words for: send what the browser would send."""
+    (dialog,) = [block for block in _blocks(app._tree) if getattr(block, "type", "") == "dialog"]
+    states = app._tree.get_widget_states()
+    states.widgets.append(WidgetState(id=dialog.proto.id, trigger_value=True))
+    app._run(states)
+    assert not app.exception, app.exception
+
+
+def _blocks(node: Any) -> list[Any]:
+    return [node, *(block for child in getattr(node, "children", {}).values() for block in _blocks(child))]
 
 
 @pytest.mark.parametrize("page", ["Events", "Attempts"])

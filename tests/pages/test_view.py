@@ -32,7 +32,15 @@ def test_a_view_comes_back_from_its_url(
 ) -> None:
     time = TimeFilter(gte=NOW) if range_ is None else TimeFilter()
     selection = Selection(tenant_ids=tuple(tenants), time=time)
-    view = View(selection=selection, range=range_, zone=zone, limit=limit, open=open_, columns=("time", "id"))
+    view = View(
+        selection=selection,
+        range=range_,
+        zone=zone,
+        limit=limit,
+        open=open_,
+        columns=("time", "id"),
+        everything=zone == "utc",
+    )
     assert View.from_query(view.to_query()) == view
 
 
@@ -77,6 +85,25 @@ def test_narrowing_keeps_the_place_and_another_range_does_not() -> None:
     view = View(next="token", open="row")
     assert view.select(tenant_ids=("acme",)).next == "token"
     assert view.over("1h").next is None
+
+
+def test_two_places_in_one_list_are_refused() -> None:
+    with pytest.raises(UnreadableLink) as caught:
+        View.from_query([("next", "a"), ("prev", "b")])
+    assert caught.value.name == "prev"
+
+
+@pytest.mark.parametrize("limit", ["0010000", "1001", "٣", "-1", ""])
+def test_a_limit_that_no_page_has_is_refused(limit: str) -> None:
+    with pytest.raises(UnreadableLink) as caught:
+        View.from_query([("limit", limit)])
+    assert caught.value.name == "limit"
+
+
+def test_what_was_said_of_a_range_or_a_list_is_dropped_with_it() -> None:
+    view = View(everything=True).opened("row", "acme")
+    assert view.over("1h") == View(range="1h")
+    assert view.select(tenant_ids=("globex",)) == View(everything=True).select(tenant_ids=("globex",))
 
 
 def test_a_relative_range_is_open_above_so_that_new_records_show() -> None:

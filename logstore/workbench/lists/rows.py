@@ -33,9 +33,10 @@ def rows(
     """
     names = record_table.chosen(kind, frame.view.columns, without)
     # A new page is a new table: nothing stays chosen from the old one, which stays on screen until this one is there.
-    key = f"rows {kind} {page.data[0].id} {page.data[-1].id} {len(page)} {','.join(names)}"
+    # And so is one whose row was closed: it would keep the row chosen, and a click on it would open nothing.
+    key = f"rows {kind} {page.data[0].id} {page.data[-1].id} {len(page)} {','.join(names)} {record_details.closed()}"
     outcomes = outcomes_of(page) if "outcome" in names else None
-    open_row = [i for i, record in enumerate(page.data) if record.id == frame.view.open][:1]
+    open_row = [i for i, record in enumerate(page.data) if _is_open(frame, record)][:1]
     st.dataframe(
         signs.tinted(record_table.table(frame, kind, page, names, outcomes), ("status", "outcome")),
         key=key,
@@ -57,9 +58,20 @@ def rows(
 
 def opened(frame: Frame, kind: Kind, page: Page[Any]) -> None:
     """The attempt that the URL names, wherever it is."""
-    if kind == "attempt" and frame.view.open is not None:
-        here = next((attempt for attempt in page.data if attempt.id == frame.view.open), None)
-        record_details.attempt(frame, here or cached.store().retrieve_attempt(frame.view.open))
+    open_ = frame.view.open
+    if kind == "attempt" and open_ is not None:
+        here = next((attempt for attempt in page.data if _is_open(frame, attempt)), None)
+        record_details.attempt(frame, here or cached.store().retrieve_attempt(open_, tenant_id=_owner(frame)))
+
+
+def _is_open(frame: Frame, record: Any) -> bool:
+    return record.id == frame.view.open and _owner(frame) in (None, record.tenant_id)
+
+
+def _owner(frame: Frame) -> str | None:
+    """Whose the open row is, as far as the URL says: an id may be in use at several tenants."""
+    tenants = frame.view.selection.tenant_ids
+    return tenants[0] if len(tenants) == 1 else frame.view.tenant
 
 
 def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
@@ -69,7 +81,7 @@ def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
     if kind == "event":
         st.session_state["follow"] = record
     else:
-        frames.change(lambda view: view.but(open=record.id if record else None))
+        frames.change(lambda view: view.opened(record.id, record.tenant_id) if record else view.opened(None))
 
 
 def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str], None] | None) -> None:

@@ -100,7 +100,7 @@ def _size(frame: Frame) -> None:
         sizes,
         key=key,
         format_func=lambda size: f"{size} rows",
-        on_change=lambda: frames.change(lambda view: view.but(limit=st.session_state["limit"], open=None)),
+        on_change=lambda: frames.change(lambda view: view.but(limit=st.session_state["limit"]).opened(None)),
         label_visibility="collapsed",
         width=120,
     )
