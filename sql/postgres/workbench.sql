@@ -1,5 +1,5 @@
 -- What the pages ask besides lists: names for menus, the log's extent, and what became of the events on one page.
--- Whatever depends on a selection is built by logstore/workbench/counts/measures.py.
+-- What depends on a selection is built where it is asked: logstore/workbench/counts/measures.py, and range_outcomes.py there.
 
 -- name: tenants
 SELECT tenant_id FROM tenants ORDER BY 1 LIMIT %(most)s

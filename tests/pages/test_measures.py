@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select, text
 
 import logstore
 from logstore import Attempt, Event, Selection, archive, deadline, filters, metrics
 from logstore.embedded import EmbeddedServer
 from logstore.errors import TooBroad
+from logstore.metrics import result
 from logstore.workbench.counts import (
     archived_rows,
     last_times,
@@ -157,11 +157,11 @@ def test_rankings_and_totals_equal_a_plain_count(
 ) -> None:
     inside = _chosen("attempt", RECORDS[1], selection, window)
     failed = [a for a in inside if a.status == "failed"]
-    found = rankings.summary(filled, selection, window)
+    found = rankings.totals(filled, selection, window)
     published = len(_chosen("event", RECORDS[0], selection, window))
     assert (found.events, found.attempts, found.failed) == (published, len(inside), len(failed))
     assert not found.warnings
-    ranked = found.destinations
+    ranked = rankings.ranking(filled, selection, window, by="tenant_id,destination_id")
     tries = Counter((a.tenant_id, a.destination_id) for a in inside)
     assert {(r.tenant_id, r.destination_id): r.attempts for r in ranked.itertuples()} == tries
     newest: dict[Any, datetime] = {}
@@ -309,7 +309,7 @@ def test_a_last_answer_in_a_lost_file_is_unknown_and_not_never(with_a_hole: logs
 def test_totals_and_codes_say_what_they_lack(with_a_hole: logstore.LogStore) -> None:
     """At the edges of a range the records are read, and some of them cannot be."""
     window = Window(START + timedelta(hours=20, minutes=30), START + timedelta(hours=50))
-    assert "cannot be read" in rankings.summary(with_a_hole, Selection(), window).warnings[0]
+    assert "cannot be read" in rankings.totals(with_a_hole, Selection(), window).warnings[0]
     of = Selection(tenant_ids=("acme",), destination_ids=("d0",))
     assert health.health(with_a_hole, of, window).warnings
     assert health.codes(with_a_hole, of, window).attrs["warnings"]
@@ -361,16 +361,35 @@ def test_a_week_needs_no_scan_where_the_roll_ups_know_enough(selection: Selectio
     assert measures.quick("attempt", selection, window, ZoneInfo(zone)) is quick
 
 
-def test_a_count_that_takes_too_long_says_that_it_is_too_broad(store: logstore.LogStore) -> None:
-    with pytest.raises(TooBroad, match="narrow the time"), deadline.within(0.3):
-        lookups.count(store, select(func.pg_sleep(5)))
+def test_a_ranking_of_too_many_groups_goes_without_codes_and_says_so(
+    filled: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tenants, two destinations and two outcomes are 8 groups; by code they are 16."""
+    asked: dict[str, Any] = {"selection": Selection(), "window": Window(START, END)}
+    whole = rankings.ranking(filled, **asked, by="tenant_id,destination_id")
+    monkeypatch.setattr(result, "ROWS_MOST", 10)
+    ranked = rankings.ranking(filled, **asked, by="tenant_id,destination_id")
+    columns = ["tenant_id", "destination_id", "attempts", "failed", "last_failure"]
+    assert ranked[columns].equals(whole[columns])
+    assert all(whole["codes"]) and not any(ranked["codes"])
+    assert "codes of failures" in ranked.attrs["warnings"][0] and not whole.attrs["warnings"]
 
 
-def test_counting_survives_a_connection_that_was_cut(store: logstore.LogStore) -> None:
+def test_totals_do_not_depend_on_how_many_destinations_there_are(
+    filled: logstore.LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result, "ROWS_MOST", 3)
+    with pytest.raises(TooBroad, match="Too many to rank: narrow the time or choose a tenant"):
+        rankings.ranking(filled, Selection(), Window(START, END), by="tenant_id,destination_id")
+    found = rankings.totals(filled, Selection(), Window(START, END))
+    assert (found.events, found.attempts) == (len(RECORDS[0]), len([a for a in RECORDS[1] if a.time < END]))
+
+
+def test_looking_up_survives_a_connection_that_was_cut(store: logstore.LogStore) -> None:
     assert lookups.extent(store, "event") is None
     with store.database.connection(autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    assert lookups.count(store, select(text("1"))) == [(1,)]
+    assert lookups.extent(store, "attempt") is None

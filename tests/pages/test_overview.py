@@ -87,8 +87,8 @@ def test_every_page_runs_with_every_range(show: Show) -> None:
 
 
 def test_the_page_is_there_before_its_counts(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
-    may, rank = threading.Event(), rankings.ranking
-    monkeypatch.setattr(rankings, "ranking", lambda *given, **asked: may.wait(20) and rank(*given, **asked))
+    may, add = threading.Event(), rankings.totals
+    monkeypatch.setattr(rankings, "totals", lambda *given, **asked: may.wait(20) and add(*given, **asked))
     monkeypatch.setattr(background, "PATIENCE", 0.0)
     app = show("Overview")
     assert "Failing destinations" in said(app) and "Newest failed attempts" in said(app)

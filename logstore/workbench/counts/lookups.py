@@ -1,23 +1,17 @@
-"""What one statement tells: the names in a menu, the extent of the log, whose a destination is; within a limit of time."""
+"""What one statement tells: the names in a menu, the extent of the log, whose a destination is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
-from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
-from logstore import deadline
 from logstore.cursor import Kind
 from logstore.statements import statements
 from logstore.store import LogStore
 
-T = TypeVar("T")
-
-SECONDS = 5.0
 NAMES_MOST = 2000  # in a menu; longer ones are typed
 
 
@@ -35,33 +29,12 @@ def extent(store: LogStore, kind: Kind) -> tuple[datetime, datetime] | None:
 def look_up(store: LogStore, name: str, **values: Any) -> list[Any]:
     """The rows of a static statement."""
     statement = statements("postgres", "workbench")[name]
-    return _read(store, lambda connection: list(_driver(connection).execute(statement, values).fetchall()))
-
-
-def count(store: LogStore, statement: Executable) -> list[Any]:
-    """The rows of a statement that may read a whole range; TooBroad when that takes too long."""
-
-    def read(connection: Any) -> list[Any]:
-        with deadline.limited(_driver(connection)):
-            return [tuple(row) for row in connection.execute(statement)]
-
-    if deadline.left() is not None:
-        return _read(store, read)
-    with deadline.within(SECONDS):
-        return _read(store, read)
-
-
-def _driver(connection: Any) -> psycopg.Connection[Any]:
-    found: psycopg.Connection[Any] = connection.connection.driver_connection
-    return found
-
-
-def _read(store: LogStore, read: Callable[[Any], T]) -> T:
-    """Read in a transaction; once more when the connection turns out to be dead, because servers are restarted."""
+    # Once more when the connection turns out to be dead, because servers are restarted.
     for last in (False, True):
         try:
             with store.database.engine.begin() as connection:
-                return read(connection)
+                driver: Any = connection.connection.driver_connection
+                return list(driver.execute(statement, values).fetchall())
         except (DBAPIError, psycopg.OperationalError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
             dead = isinstance(cause, psycopg.OperationalError) and not isinstance(cause, psycopg.errors.QueryCanceled)

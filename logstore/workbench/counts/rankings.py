@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import pandas
 
+from logstore.errors import InvalidSelection, TooBroad
+from logstore.metrics import Metrics
 from logstore.records import Selection
 from logstore.store import LogStore
 from logstore.workbench.counts import last_times
-from logstore.workbench.counts.measures import measured
+from logstore.workbench.counts.measures import measured, unread
 from logstore.workbench.times import Window
 
 
@@ -39,10 +42,10 @@ def _ranks(
     store: LogStore, selection: Selection, window: Window, names: tuple[str, ...]
 ) -> tuple[dict[tuple[str, ...], _Rank], tuple[str, ...]]:
     ranks: dict[tuple[str, ...], _Rank] = {}
-    found = measured(store, "attempt", selection, window, dimensions=(*names, "status", "code"))
-    warnings = list(found.warnings)
-    for *key, status, code, tries in found.rows:
-        ranks.setdefault(tuple(key), _Rank()).add(status, code or "no code", tries)
+    found, warnings = _tries(store, selection, window, names)
+    for row in found:
+        codes = {row["code"] or "no code": row["count"]} if "code" in row else {}
+        ranks.setdefault(tuple(row[name] for name in names), _Rank()).add(row["status"], row["count"], codes)
     if "tenant_id" in names and selection == selection.but(topics=(), event_ids=(), where=None):
         newest, holes = last_times.seen(store, selection, window)
         warnings += holes
@@ -51,6 +54,24 @@ def _ranks(
             if rank is not None:
                 rank.saw(seen)
     return ranks, tuple(dict.fromkeys(warnings))
+
+
+def _tries(store: LogStore, selection: Selection, window: Window, names: tuple[str, ...]) -> tuple[Metrics, list[str]]:
+    """Attempts by status and code; by status alone, and a warning, where that makes more groups than are given."""
+    asked = (*names, "status")
+    try:
+        found = measured(store, "attempt", selection, window, dimensions=(*asked, "code"))
+        return found, list(found.warnings)
+    except InvalidSelection:
+        pass
+    try:
+        found = measured(store, "attempt", selection, window, dimensions=asked)
+    except InvalidSelection as error:
+        raise TooBroad("Too many to rank: narrow the time or choose a tenant.") from error
+    return found, [
+        *found.warnings,
+        "codes of failures, of which there are too many: narrow the time or choose a tenant",
+    ]
 
 
 def _ranked(ranks: dict[tuple[str, ...], _Rank], names: tuple[str, ...], warnings: tuple[str, ...]) -> pandas.DataFrame:
@@ -62,26 +83,25 @@ def _ranked(ranks: dict[tuple[str, ...], _Rank], names: tuple[str, ...], warning
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Summary:
-    """How much happened, and how each destination did; `warnings` name what could not be read."""
+class Totals:
+    """How much happened; `warnings` name what could not be read."""
 
     events: int
     attempts: int
     failed: int
-    destinations: pandas.DataFrame
     warnings: tuple[str, ...]
 
 
-def summary(store: LogStore, selection: Selection, window: Window) -> Summary:
+def totals(store: LogStore, selection: Selection, window: Window) -> Totals:
     """Events that were published in a window, and attempts of the same time."""
-    ranked = ranking(store, selection, window, by="tenant_id,destination_id")
+    tried = measured(store, "attempt", selection, window, measures=("count", "failed_count"))
     published = measured(store, "event", selection.but(status=None, destination_ids=()), window)
-    return Summary(
+    attempts, failed = tried.rows[0] if tried.rows else (0, 0)
+    return Totals(
         events=published.rows[0][0] if published.rows else 0,
-        attempts=int(ranked["attempts"].sum()),
-        failed=int(ranked["failed"].sum()),
-        destinations=ranked,
-        warnings=tuple(dict.fromkeys((*ranked.attrs["warnings"], *published.warnings))),
+        attempts=attempts,
+        failed=failed,
+        warnings=unread(tried, published),
     )
 
 
@@ -97,17 +117,20 @@ class _Rank:
     unread: set[str] = field(default_factory=set)
     codes: dict[str, int] = field(default_factory=dict)  # of failures
 
-    def add(self, status: str, code: str, tries: int) -> None:
+    def add(self, status: str, tries: int, codes: Mapping[str, int]) -> None:
         self.tries[status] += tries
         if status == "failed":
+            self._add_codes(codes)
+
+    def _add_codes(self, codes: Mapping[str, int]) -> None:
+        for code, tries in codes.items():
             self.codes[code] = self.codes.get(code, 0) + tries
 
     def join(self, other: _Rank) -> None:
         """Add what is known of a part."""
         for status in self.tries:
             self.tries[status] += other.tries[status]
-        for code, tries in other.codes.items():
-            self.codes[code] = self.codes.get(code, 0) + tries
+        self._add_codes(other.codes)
         for status, time in other.last.items():
             self.last[status] = max(time, self.last.get(status, time))
         self.unread |= other.unread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas
@@ -15,7 +15,7 @@ from logstore.workbench import frame as frames
 from logstore.workbench.background import later, together
 from logstore.workbench.counts import range_outcomes, rankings
 from logstore.workbench.counts.measures import Many
-from logstore.workbench.counts.rankings import Summary
+from logstore.workbench.counts.rankings import Totals
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import rows
 from logstore.workbench.overview import badges, failures, latencies, many_records, topics
@@ -55,39 +55,32 @@ def page(frame: Frame) -> None:
         _newest(frame, inside)
 
 
-def _summary(
-    window: Window, draw: Callable[[Summary], None], *, words: str, meanwhile: Callable[[], None] | None = None
-) -> None:
-    """Counted beside the page, once for all that is drawn of it."""
-    store = cached.store()
-    count = lambda: rankings.summary(store, Selection(), window)  # noqa: E731 - an argument
-    later(("summary", window), count, draw, words=words, meanwhile=meanwhile)
-
-
 def _numbers(frame: Frame, window: Window) -> None:
+    store = cached.store()
+    count = lambda: rankings.totals(store, Selection(), window)  # noqa: E731 - an argument
     with st.container(horizontal=True, gap="small"):
         with st.container(width=555):
-            _summary(window, _counts, words="Counting…", meanwhile=lambda: _three("…", "…", "…"))
+            later(("totals", window), count, _counts, words="Counting…", meanwhile=lambda: _three("…", "…", "…"))
         with st.container(width=525):
             _look_up(frame, window)
 
 
-def _counts(found: Summary) -> None:
+def _counts(found: Totals) -> None:
     tried, failed = found.attempts, found.failed
     succeeded = f"{1 - failed / tried:.1%}" if tried else "none tried"
     _three(
         f"{found.events:,}",
         f"{tried:,}",
         succeeded,
-        to=f"to {len(found.destinations):,} destinations of {found.destinations['tenant_id'].nunique():,} tenants",
         of=f"{tried - failed:,} of {tried:,} attempts succeeded; {failed:,} failed",
     )
+    histogram.unread(found.warnings)
 
 
-def _three(events: str, attempts: str, succeeded: str, *, to: str | None = None, of: str | None = None) -> None:
+def _three(events: str, attempts: str, succeeded: str, *, of: str | None = None) -> None:
     with st.container(horizontal=True, gap="small"):
         _number("Events published", events, None)
-        _number("Attempts", attempts, to)
+        _number("Attempts", attempts, None)
         _number("Success rate", succeeded, of)
 
 
@@ -133,23 +126,27 @@ def _number(label: str, number: str, help_: str | None, *, width: int = 175) -> 
 def _failing(frame: Frame, window: Window, inside: Selection) -> None:
     st.subheader("Failing destinations", anchor=False)
 
-    def draw(found: Summary) -> None:
-        histogram.unread(found.warnings)
-        if not found.attempts:
+    def draw(ranked: pandas.DataFrame) -> None:
+        histogram.unread(ranked.attrs["warnings"])
+        if ranked.empty:
             empty_lists.nothing(frame, "attempt", inside)
             return
-        failing = found.destinations[found.destinations["failed"] > 0]
+        failing = ranked[ranked["failed"] > 0]
         if failing.empty:
-            st.success(f"None of the {found.attempts:,} attempts in this range failed.", icon=":material/check_circle:")
+            tried = ranked["attempts"].sum()
+            st.success(f"None of the {tried:,} attempts in this range failed.", icon=":material/check_circle:")
             return
         worst = failing.head(_SHOWN).reset_index(drop=True)
         ranking_table.ranking(
             frame, worst, key="failing", follow=lambda row: ranking_table.leave("Destinations", _to(frame, row))
         )
-        if len(failing) > len(worst):
-            st.caption(f"The {len(worst)} with most failed attempts, of {len(failing):,} that have some.")
+        tenants = ranked["tenant_id"].nunique()
+        words = f"{len(failing):,} of {len(ranked):,} destinations of {tenants:,} tenants have failed attempts"
+        st.caption(f"{words}; these have most." if len(failing) > len(worst) else f"{words}.")
 
-    _summary(window, draw, words="Ranking…")
+    store = cached.store()
+    rank = lambda: rankings.ranking(store, Selection(), window, by="tenant_id,destination_id")  # noqa: E731 - an argument
+    later(("failing", window), rank, draw, words="Ranking…")
 
 
 def _to(frame: Frame, of: Any) -> list[tuple[str, str]]:
