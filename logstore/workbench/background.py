@@ -35,7 +35,7 @@ from logstore.workbench import frame as frames
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SECONDS = 5.0  # that an answer may take
+SECONDS = 5.0  # that an answer may take, unless whoever asks gives it longer
 PATIENCE = 0.15  # seconds that one run of a page waits, for all its answers together
 KEPT, KEPT_SECONDS = 400, 60.0
 _POLL = 0.4
@@ -46,13 +46,14 @@ _THREADS = 3
 class _Job:
     """One question and, when `done` is set, its answer or its error."""
 
-    def __init__(self, compute: Callable[[], Any]) -> None:
+    def __init__(self, compute: Callable[[], Any], seconds: float | None) -> None:
         self.done = threading.Event()
         self.answer: Any = None
         self.error: Exception | None = None
         self.asked = self.ended = time.monotonic()
         self.given_up = False
         self._compute: Callable[[], Any] | None = compute
+        self._seconds = seconds
 
     def run(self) -> None:
         compute, self._compute = self._compute, None
@@ -60,7 +61,7 @@ class _Job:
             self.given_up = True
         elif compute is not None:
             try:
-                with deadline.within(SECONDS):
+                with deadline.within(SECONDS if self._seconds is None else self._seconds):
                     self.answer = compute()
             except Exception as error:
                 self.error = error
@@ -79,6 +80,7 @@ class _Job:
 _jobs: OrderedDict[Hashable, _Job] = OrderedDict()
 _lock = threading.Lock()
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="later")
+_patient = ThreadPoolExecutor(1, thread_name_prefix="much later")  # its own, so that what may take long holds up nobody
 _undrawn: ContextVar[list[Callable[[], None]] | None] = ContextVar("undrawn", default=None)
 
 
@@ -89,9 +91,17 @@ def later(
     *,
     words: str,
     meanwhile: Callable[[], None] | None = None,
+    seconds: float | None = None,
 ) -> None:
-    """Draw the answer here if it is there, else `words`; `meanwhile` draws what is known already, also if it fails."""
-    job, place = _job((cached.address(), *key), compute), st.container()
+    """Draw the answer here if it is there, else `words`; `meanwhile` draws what is known already, also if it fails.
+
+    `seconds` are for what somebody has asked to wait for longer than SECONDS.
+    """
+
+    def ask() -> _Job:
+        return _job((cached.address(), *key), compute, seconds)
+
+    job, place = ask(), st.container()
 
     def show() -> None:
         with place:
@@ -99,7 +109,7 @@ def later(
                 with st.container():  # a fragment makes one too; so the answer stays in its place from run to run
                     _draw(job, draw, meanwhile)
             else:
-                st.fragment(_wait, run_every=_POLL)(job, key, compute, draw, words, meanwhile)
+                st.fragment(_wait, run_every=_POLL)(job, ask, draw, words, meanwhile)
 
     undrawn = _undrawn.get()
     if undrawn is None:
@@ -132,12 +142,12 @@ def forget() -> None:
         _jobs.clear()
 
 
-def _job(key: Hashable, compute: Callable[[], Any]) -> _Job:
+def _job(key: Hashable, compute: Callable[[], Any], seconds: float | None) -> _Job:
     with _lock:
         job = _jobs.pop(key, None)
         if job is None or job.stale:
-            job = _Job(compute)
-            _pool.submit(job.run)
+            job = _Job(compute, seconds)
+            (_pool if seconds is None else _patient).submit(job.run)
         job.asked = time.monotonic()
         _jobs[key] = job
         while len(_jobs) > KEPT:
@@ -147,16 +157,15 @@ def _job(key: Hashable, compute: Callable[[], Any]) -> _Job:
 
 def _wait(
     job: _Job,
-    key: tuple[Hashable, ...],
-    compute: Callable[[], T],
-    draw: Callable[[T], None],
+    ask: Callable[[], _Job],
+    draw: Callable[[Any], None],
     words: str,
     meanwhile: Callable[[], None] | None,
 ) -> None:
     """Drawn every moment until the answer is there; the page itself does not run."""
     job.asked = time.monotonic()
     if job.done.is_set() and job.given_up:
-        job = _job((cached.address(), *key), compute)
+        job = ask()
     if job.done.is_set():
         _stop_polling()
         _draw(job, draw, meanwhile)

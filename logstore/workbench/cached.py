@@ -49,6 +49,12 @@ def extent(kind: Kind) -> tuple[datetime, datetime] | None:
     return _extent(address(), kind)
 
 
+def whole_extent() -> tuple[datetime, datetime] | None:
+    """The first and the last time of all records, or None when the log is empty."""
+    found = [ends for ends in (extent("event"), extent("attempt")) if ends is not None]
+    return (min(first for first, _ in found), max(last for _, last in found)) if found else None
+
+
 def histogram(kind: Kind, selection: Selection, window: Window, zone: tzinfo) -> pandas.DataFrame:
     return _histogram(address(), kind, tuple(selection.to_query()), window.lower, window.upper, zone)
 

@@ -74,8 +74,8 @@ class Frame:
 
     @property
     def window(self) -> Window:
-        """Both ends of the range, for what is counted of the attempts."""
-        return times.window_of(self.view.asked(self.now).time, extent=cached.extent("attempt"), now=self.now)
+        """Both ends of the range, for what is counted of it; an end that is open is closed by the log's own."""
+        return times.window_of(self.view.asked(self.now).time, extent=cached.whole_extent(), now=self.now)
 
     def show(self, time: datetime | None) -> str:
         return "" if time is None else times.show(time, self.zone)

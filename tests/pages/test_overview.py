@@ -12,7 +12,8 @@ import pytest
 import streamlit as st
 
 import logstore
-from logstore import Attempt
+from logstore import Attempt, Event, deadline
+from logstore.records import rfc3339
 from logstore.workbench import background, ranking_table
 from logstore.workbench.counts import measures, rankings
 from logstore.workbench.overview import failures
@@ -157,6 +158,38 @@ def test_very_many_records_are_read_when_somebody_asks(show: Show, monkeypatch: 
     assert param(app, "everything") == ["1"]
     assert next(metric.value for metric in app.metric if metric.label == "Events not delivered") == "60"
     assert len(app.dataframe) == 5 and "That means to read" not in said(app)
+    app.segmented_control(key="range").set_value("30d").run()
+    assert (param(app, "range"), param(app, "everything")) == (["30d"], [])
+    assert "That means to read 120 events and their attempts" in said(app)
+
+
+def test_reading_everything_may_take_longer_than_other_answers(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: dict[str, set[bool]] = {}
+    measured = measures.measured
+
+    def noted(*given: object, **asked: object) -> object:
+        left.setdefault(threading.current_thread().name[:6], set()).add((deadline.left() or 0) > background.SECONDS)
+        return measured(*given, **asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measures, "measured", noted)
+    show("Overview")
+    assert left.pop("later_") == {False}
+    show("Overview", everything="1")
+    assert left.pop("much l") == {True}
+
+
+def test_events_outside_the_time_of_all_attempts_are_counted(workbench: Point, dsn: str, now: datetime) -> None:
+    events, attempts = small_log(now)
+    outside = [
+        Event(id=f"alone {days}", tenant_id="acme", time=now - timedelta(days=days), topic="t", data={})
+        for days in (0, 3)
+    ]
+    with logstore.open(dsn, role="operator") as store:
+        store.insert_many([*events, *outside], attempts)
+    workbench(dsn)
+    for link in ({"range": "all"}, {"time__lt": rfc3339(now + timedelta(days=1))}):
+        numbers = {metric.label: metric.value for metric in run("Overview", **link).metric}
+        assert (numbers["Events published"], numbers["Events never attempted"]) == ("122", "8")
 
 
 @pytest.fixture

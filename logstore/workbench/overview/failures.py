@@ -15,7 +15,7 @@ from logstore.workbench.counts import measures
 from logstore.workbench.counts.measures import Many
 from logstore.workbench.frame import Frame
 from logstore.workbench.overview import failure_groups
-from logstore.workbench.overview.many_records import everything, offer
+from logstore.workbench.overview.many_records import limit, offer
 from logstore.workbench.ranking_table import leave, on_click
 from logstore.workbench.record_table import LINK
 from logstore.workbench.times import Window
@@ -27,13 +27,14 @@ _FAILED = Selection(status="failed")
 def failures_of(frame: Frame, window: Window) -> None:
     """Failed attempts by destination, code and message."""
     st.subheader("Why attempts fail", anchor=False)
-    store, all_ = cached.store(), everything()
+    store, all_ = cached.store(), frame.view.everything
     count = lambda: failure_groups.groups(store, window, most=_GROUPS)  # noqa: E731 - an argument
     later(
         ("failures", window, all_),
         lambda: measures.unless_many(store, "attempt", _FAILED, window, count, everything=all_),
         lambda found: _groups(frame, found),
         words="Grouping the failures…",
+        seconds=limit(frame),
     )
 
 

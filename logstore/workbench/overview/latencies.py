@@ -16,22 +16,24 @@ from logstore.workbench import cached, histogram, times
 from logstore.workbench.background import later
 from logstore.workbench.counts import measures
 from logstore.workbench.counts.measures import Many
-from logstore.workbench.overview.many_records import everything, offer
+from logstore.workbench.frame import Frame
+from logstore.workbench.overview.many_records import limit, offer
 from logstore.workbench.times import Window
 
 _QUANTILES = ("latency_p50", "latency_p95", "latency_p99")
 
 
-def latencies(window: Window) -> None:
+def latencies(frame: Frame, window: Window) -> None:
     """How long after its event an attempt is made, and one succeeds."""
     st.subheader("Time from event to attempt", anchor=False)
-    store, all_ = cached.store(), everything()
+    store, all_ = cached.store(), frame.view.everything
     measure = lambda: _measure(store, window)  # noqa: E731 - an argument
     later(
         ("latencies", window, all_),
         lambda: measures.unless_many(store, "attempt", Selection(), window, measure, everything=all_),
         _latencies,
         words="Measuring…",
+        seconds=limit(frame),
     )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from logstore.workbench import frame as frames
 from logstore.workbench import url
 from logstore.workbench.counts.measures import Many
+from logstore.workbench.frame import Frame
+
+SECONDS = 60.0  # that reading everything may take
 
 
-def everything() -> bool:
-    """Whether the URL asks to read every record, however many there are."""
-    return url.one("everything") == "1"
+def limit(frame: Frame) -> float | None:
+    """How long an answer may take: longer than usual when everything was asked for."""
+    return SECONDS if frame.view.everything else None
 
 
 def offer(many: Many, noun: str) -> None:
@@ -21,5 +23,4 @@ def offer(many: Many, noun: str) -> None:
 
 
 def _read_everything() -> None:
-    url.put(everything="1")
-    frames.change(lambda view: view)  # also from inside a fragment the whole page runs
+    url.change(lambda view: view.but(everything=True))  # also from inside a fragment the whole page runs

@@ -50,7 +50,7 @@ def page(frame: Frame) -> None:
         with st.container(width=620), frames.sentences():
             topics.topics(frame, window)
         with st.container(width=440), frames.sentences():
-            latencies.latencies(window)
+            latencies.latencies(frame, window)
     with frames.sentences():
         _newest(frame, inside)
 
@@ -87,7 +87,7 @@ def _three(events: str, attempts: str, succeeded: str, *, of: str | None = None)
 def _look_up(frame: Frame, window: Window) -> None:
     """What became of the events; the list of events asks the same, so that it is counted once."""
     wait = lambda: _undelivered(("…", "…"))  # noqa: E731 - an argument
-    if not many_records.everything():
+    if not frame.view.everything:
         histogram.event_fates(frame, Selection(), window, _fates, meanwhile=wait)
         return
     store, zone = cached.store(), frame.zone
@@ -97,6 +97,7 @@ def _look_up(frame: Frame, window: Window) -> None:
         _fates,
         words="Looking up what became of these events…",
         meanwhile=wait,
+        seconds=many_records.limit(frame),
     )
 
 
