@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import duckdb
 import numpy
 import pyarrow
 import pyarrow.compute
-import pyarrow.parquet
 
-from logstore.errors import LoadError
+from logstore.pipeline import parquet
 from logstore.pipeline.doubt import Bytes, doubtful, doubtful_lines, places
 from logstore.pipeline.read import Limits, Split, blocks
-from logstore.statements import statements
 
-_PARQUET_ROWS = 4096
 BLANKS = " \t\n\v\f\r"
 _BLANK = numpy.isin(numpy.arange(256), list(BLANKS.encode()))
 
@@ -42,7 +37,7 @@ class Letter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some lines: `table` has number (its own rows from 0), position, line (the text), doubtful."""
+    """Some lines: `table` has position, line (the text), doubtful."""
 
     table: pyarrow.Table
     lines: int  # counted, with blank and rejected ones
@@ -174,86 +169,32 @@ def _decoded(binary: pyarrow.Array) -> tuple[pyarrow.Array, Any]:
 
 
 def line_table(positions: Any, text: pyarrow.Array, doubtful: Any) -> pyarrow.Table:
-    count = len(text)
     return pyarrow.table(
         {
-            "number": pyarrow.array(numpy.arange(count, dtype=numpy.int64)),
             "position": pyarrow.array(positions, pyarrow.int64()),
             "line": text,
-            "doubtful": pyarrow.array(numpy.zeros(count, dtype=bool) if doubtful is None else doubtful),
+            "doubtful": pyarrow.array(numpy.zeros(len(text), dtype=bool) if doubtful is None else doubtful),
         }
     )
 
 
 def _parquet_chunks(split: Split, limits: Limits) -> Iterator[Chunk]:
-    """Rows of Parquet as the lines that would have meant the same."""
     position = split.first_row
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("SET TimeZone = 'UTC'")
-    try:
-        with pyarrow.parquet.ParquetFile(split.path, buffer_size=2**20) as file:
-            for batch in file.iter_batches(_PARQUET_ROWS, row_groups=list(range(split.start, split.stop))):
-                step = max(1, len(batch) * limits.chunk_bytes // max(batch.nbytes, 1))
-                for start in range(0, len(batch), step):
-                    piece = batch.slice(start, step)
-                    yield _parquet_chunk(piece, _as_lines(connection, piece), position, limits)
-                    position += len(piece)
-    except (pyarrow.ArrowException, duckdb.Error, UnicodeDecodeError, OSError) as error:
-        raise LoadError(f"{split.path} cannot be read: {error}; nothing of it was kept") from error
-    finally:
-        connection.close()
+    for columns, text in parquet.pieces(split, limits):
+        yield _parquet_chunk(columns, text, position, limits)
+        position += len(text)
 
 
-def _parquet_chunk(batch: pyarrow.RecordBatch, text: pyarrow.Array, position: int, limits: Limits) -> Chunk:
+def _parquet_chunk(columns: parquet.Columns, text: pyarrow.Array, position: int, limits: Limits) -> Chunk:
     sizes = pyarrow.compute.fill_null(pyarrow.compute.binary_length(text), 0).to_numpy()
     letters = []
     for i in numpy.flatnonzero(sizes > limits.row_bytes):
         head = text[int(i)].as_buffer().to_pybytes()[: limits.raw_bytes]
         letters.append(Letter.of(position + int(i), None, head, "oversize", _too_large(limits)))
     for i in numpy.flatnonzero(sizes == 0):  # DuckDB writes nothing for a row that holds a text that is none
-        raw = _readable(batch, int(i)).encode()[: limits.raw_bytes]
+        raw = parquet.readable(columns, int(i)).encode()[: limits.raw_bytes]
         letters.append(Letter.of(position + int(i), None, raw, "malformed", "the row is not UTF-8"))
     rows = numpy.flatnonzero((sizes > 0) & (sizes <= limits.row_bytes))
     if len(rows) < len(text):
         text = text.take(pyarrow.array(rows))
     return Chunk(line_table(rows + position, text, doubtful_lines(text, limits.depth)), 0, None, letters)
-
-
-def _readable(batch: pyarrow.RecordBatch, row: int) -> str:
-    """What can be read of a row, for a person."""
-    values: dict[str, Any] = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        cell = column[row]
-        try:
-            if isinstance(cell, pyarrow.BinaryScalar) and cell.is_valid:
-                values[name] = cell.as_buffer().to_pybytes().decode(errors="backslashreplace")
-            else:
-                values[name] = cell.as_py()
-        except UnicodeDecodeError:
-            values[name] = "\ufffd"
-    return json.dumps(values, ensure_ascii=False, default=str)
-
-
-def _as_lines(connection: duckdb.DuckDBPyConnection, batch: pyarrow.RecordBatch) -> pyarrow.Array:
-    """Each row as an object; as empty text where it cannot be written as one."""
-    columns = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        kind = column.type
-        if pyarrow.types.is_timestamp(kind):
-            column = _moments(column, kind)
-        elif pyarrow.types.is_binary(kind):
-            column = column.view(pyarrow.string())  # not checked: it would be refused as a whole
-        elif pyarrow.types.is_large_binary(kind):
-            column = column.view(pyarrow.large_string())
-        columns[name] = column
-    connection.register("rows", pyarrow.table(columns))
-    lines = connection.execute(statements("duckdb", "pipeline")["rows_to_lines"]).to_arrow_table()["line"]
-    return pyarrow.concat_arrays(lines.chunks) if lines.num_chunks else pyarrow.array([], pyarrow.string())
-
-
-def _moments(column: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
-    """Moments as RFC 3339; a column without a zone stays naive, and its rows become dead letters."""
-    zoned = kind.tz is not None
-    column = column.cast(pyarrow.timestamp("us", tz="UTC" if zoned else None), safe=False)
-    text = pyarrow.compute.strftime(column.cast(pyarrow.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
-    return pyarrow.compute.binary_join_element_wise(text, "Z", "") if zoned else text

@@ -38,7 +38,7 @@ class Limits:
     split_bytes: int = 32 * 2**20
     chunk_bytes: int = 8 * 2**20
     chunk_lines: int = 100_000  # a line costs memory, however short
-    unpacked_ratio: int = 200  # of a gzip file, once it has unpacked the size below
+    unpacked_ratio: int = 200  # of a gzip or Parquet file, once it has unpacked the size below
     unpacked_bytes: int = 2**30
     letters: int = 1_000_000
     letter_bytes: int = 2**30
@@ -269,13 +269,19 @@ def _wanted(left: int, limits: Limits) -> int:
 
 def _unpacked(split: Split, file: BinaryIO, limits: Limits) -> Iterator[tuple[int, bytes]]:
     position = 0
-    most = max(limits.unpacked_bytes, split.stop * limits.unpacked_ratio)
     with gzip.GzipFile(fileobj=file) as stream:
         while block := stream.read(limits.chunk_bytes):
             yield position, block
             position += len(block)
-            if position > most:
-                raise LoadError(
-                    f"{split.path} unpacks to more than {most} bytes from {split.stop}: it looks like a gzip bomb. "
-                    "If it is not, unpack it and load the plain file"
-                )
+            check_unpacked(split, split.stop, position, limits)
+
+
+def check_unpacked(split: Split, packed: int, unpacked: int, limits: Limits) -> None:
+    """Stop a small file that fills the disk."""
+    most = max(limits.unpacked_bytes, packed * limits.unpacked_ratio)
+    if unpacked > most:
+        otherwise = {"gzip": "unpack it and load the plain file", "parquet": "write it as several files and load those"}
+        raise LoadError(
+            f"{split.path} unpacks to more than {most} bytes from {packed}: it looks like a {split.format} bomb. "
+            f"If it is not, {otherwise[split.format]}"
+        )

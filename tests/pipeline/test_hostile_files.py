@@ -17,6 +17,7 @@ import pytest
 import logstore
 from logstore import LoadError, fields, loads, partitions, pipeline
 from logstore.pipeline import Limits, merge, prepare, read, tasks
+from logstore.pipeline.chunks import chunks
 from logstore.pipeline.write import Stage
 
 from .crash import stage_here
@@ -70,6 +71,99 @@ def test_a_parquet_row_larger_than_the_limit_is_a_letter(store: logstore.LogStor
     assert (done.inserted, done.dead) == (2, 1)
     (letter,) = loads.dead_letters(store)
     assert (letter.position, letter.reason, len(letter.raw), letter.truncated) == (1, "oversize", 50, True)
+
+
+def test_json_of_parquet_keeps_its_text_and_a_malformed_one_costs_its_own_row(
+    store: logstore.LogStore, tmp_path: Path
+) -> None:
+    exact = '{"a": 123456789012345678.25, "b": 1.10, "c": 1e5}'
+    column = pyarrow.ExtensionArray.from_storage(pyarrow.json_(), pyarrow.array([exact, '{"a": ', "[2]"]))
+    done = load(store, parquet(tmp_path / "a.parquet", [event(n) for n in range(3)], data=column))
+    assert (done.inserted, done.dead) == (2, 1)
+    with store.database.connection() as connection:
+        (kept,) = connection.execute("SELECT data::text FROM events WHERE id = %s", [event(0)["id"]]).fetchall()
+    assert kept == ('{"a": 123456789012345678.25, "b": 1.10, "c": 100000}',), "as PostgreSQL writes numbers of any size"
+    assert [(x.position, x.reason) for x in loads.dead_letters(store)] == [(1, "wrong_type")]
+
+
+@pytest.mark.parametrize("name", ["r", "R", "row", "rows", "ID", ""])
+def test_a_column_of_parquet_may_have_any_name(store: logstore.LogStore, tmp_path: Path, name: str) -> None:
+    rows = [{name: 5, **event(n), "r ": "x"} for n in range(3)]
+    assert load(store, parquet(tmp_path / "a.parquet", rows)).inserted == 3
+
+
+FAR = pyarrow.array([10**18] * 2, pyarrow.timestamp("us", tz="UTC"))
+ODD_COLUMNS = {
+    "a moment beyond all years": FAR,
+    "a moment beyond all years, inside": pyarrow.StructArray.from_arrays([FAR], names=["time"]),
+    "an unknown zone": FAR.cast(pyarrow.timestamp("us", tz="No/Where")),
+    "an unknown zone, inside": pyarrow.StructArray.from_arrays(
+        [pyarrow.array([0, 0], pyarrow.timestamp("us", tz="No/Where"))], names=["time"]
+    ),
+    "a day beyond all years": pyarrow.array([10**8] * 2, pyarrow.int32()).view(pyarrow.date32()),
+    "a text that is none, inside": pyarrow.StructArray.from_arrays(
+        [pyarrow.array([b"\xff", b"a"]).view(pyarrow.string())], names=["text"]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ODD_COLUMNS)
+def test_a_row_of_parquet_that_nobody_can_write_is_one_letter(
+    store: logstore.LogStore, tmp_path: Path, what: str
+) -> None:
+    tenants = pyarrow.array([b"\xff", b"acme"]).view(pyarrow.string())
+    rows = [{**event(n), "odd": None} for n in range(2)]
+    path = parquet(tmp_path / "a.parquet", rows, tenant_id=tenants, odd=ODD_COLUMNS[what])
+    done = load(store, path)
+    assert (done.inserted, done.dead) == (1, 1)
+    (letter,) = loads.dead_letters(store)
+    assert (letter.position, letter.reason) == (0, "malformed")
+    assert event(0)["id"] in letter.raw and "\\xff" in letter.raw
+
+
+def repeated(path: Path, rows: int, size: int, **changed: Any) -> Path:
+    """Many rows of one long payload, which the file holds once."""
+    row = {**event(1), "data": json.dumps({"text": "x" * size}), "metadata": "{}", **changed}
+    index = pyarrow.array([0] * rows, pyarrow.int32())
+    columns = {name: pyarrow.DictionaryArray.from_arrays(index, [value]) for name, value in row.items()}
+    columns["id"] = pyarrow.array([f"evt_{n:06d}" for n in range(rows)])
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, compression="zstd")
+    return path
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["read as dictionaries", "read as texts"])
+def test_parquet_is_read_in_small_pieces_however_long_its_rows_unpack(tmp_path: Path, kept: bool) -> None:
+    path = repeated(tmp_path / "a.parquet", 1000, 20_000)
+    if not kept:
+        table = pyarrow.parquet.read_table(path)
+        plain = pyarrow.table({name: table[name].cast(pyarrow.string()) for name in table.column_names})
+        pyarrow.parquet.write_table(plain, path, compression="zstd")
+    assert path.stat().st_size < 50_000
+    (split,) = read.plan(read.sources([path]), Limits())
+    limits, before = Limits(chunk_bytes=2**20), pyarrow.default_memory_pool().bytes_allocated()
+    rows, held = 0, 0
+    for chunk in chunks(split, limits):
+        rows += len(chunk.table)
+        held = max(held, pyarrow.default_memory_pool().bytes_allocated() - before)
+    assert rows == 1000
+    assert held < 8 * 2**20, "all rows together are 20 MB"
+
+
+def test_a_dictionary_counts_for_what_its_rows_use_of_it(tmp_path: Path) -> None:
+    """A column of categories with many values is no bomb."""
+    path, texts = tmp_path / "a.parquet", [f"{n:0100d}" for n in range(5000)]
+    pyarrow.parquet.write_table(pyarrow.table({"id": pyarrow.array(texts).dictionary_encode()}), path)
+    (split,) = read.plan(read.sources([path]), Limits())
+    limits = Limits(unpacked_bytes=2**20, unpacked_ratio=2)
+    assert sum(len(chunk.table) for chunk in chunks(split, limits)) == 5000
+
+
+def test_a_parquet_bomb_fails_the_load_and_leaves_nothing(store: logstore.LogStore, tmp_path: Path) -> None:
+    path = repeated(tmp_path / "a.parquet", 500, 20_000)
+    with pytest.raises(LoadError, match=r"parquet bomb\. If it is not, write it as several files"):
+        load(store, path, limits=Limits(unpacked_bytes=2**20, unpacked_ratio=10))
+    assert count(store, "events") == 0
+    assert left_behind(store) == []
 
 
 def test_a_large_parquet_batch_is_read_in_pieces(store: logstore.LogStore, tmp_path: Path) -> None:
