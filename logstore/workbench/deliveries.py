@@ -135,7 +135,7 @@ def worst_icon(found: Sequence[Delivery], *, whole: bool = True) -> str:
 
 
 def summary(found: Sequence[Delivery], *, whole: bool = True) -> str:
-    """The event's fate in one line."""
+    """What became of the event, in one line."""
     if not found and not whole:
         return _UNREAD
     if not found:

@@ -29,7 +29,7 @@ def chart(frame: Frame, kind: Kind, selection: Selection) -> None:
     quick = measures.quick(kind, counted, window, frame.zone)
     if kind == "event":
         plain = (lambda: _draw(frame, kind, cached.histogram(kind, counted, window, frame.zone))) if quick else None
-        event_fates(frame, counted, window, lambda found: _draw(frame, kind, found), meanwhile=plain)
+        event_outcomes(frame, counted, window, lambda found: _draw(frame, kind, found), meanwhile=plain)
     elif quick:
         _draw(frame, kind, cached.histogram(kind, counted, window, frame.zone))
     else:
@@ -42,7 +42,7 @@ def chart(frame: Frame, kind: Kind, selection: Selection) -> None:
         )
 
 
-def event_fates(
+def event_outcomes(
     frame: Frame,
     selection: Selection,
     window: Window,
@@ -53,8 +53,8 @@ def event_fates(
     """What became of the events of a window: the list of events and the overview ask the same, so it is counted once."""
     store, zone = cached.store(), frame.zone
     later(
-        ("fates", selection, window, str(zone)),
-        lambda: range_outcomes.fates(store, selection, window, zone),
+        ("outcomes", selection, window, str(zone)),
+        lambda: range_outcomes.outcomes(store, selection, window, zone),
         draw,
         words="Looking up what became of these events…",
         meanwhile=meanwhile,

@@ -21,15 +21,15 @@ FROM read_parquet(?)
 WHERE event_time >= make_timestamptz(?) AND event_time < make_timestamptz(?)
 GROUP BY ALL
 
--- name: fates
+-- name: outcomes_of_range
 -- Events by what became of them: every destination that was tried was reached, or not, or none was tried.
 WITH each_destination AS (
     SELECT tenant_id, event_id, event_time, destination_id, bool_or(reached) AS reached FROM tried GROUP BY ALL
-), fates AS (
+), each_event AS (
     SELECT tenant_id, event_id, event_time, bool_and(reached) AS everywhere FROM each_destination GROUP BY ALL
 )
-SELECT (p.time - ?) // ?, CASE WHEN f.event_id IS NULL THEN 1 WHEN f.everywhere THEN 2 ELSE 0 END, count(*)
-FROM published p LEFT JOIN fates f ON f.tenant_id = p.tenant_id AND f.event_id = p.id AND f.event_time = p.time
+SELECT (p.time - ?) // ?, CASE WHEN e.event_id IS NULL THEN 1 WHEN e.everywhere THEN 2 ELSE 0 END, count(*)
+FROM published p LEFT JOIN each_event e ON e.tenant_id = p.tenant_id AND e.event_id = p.id AND e.event_time = p.time
 GROUP BY ALL
 
 -- name: failure_groups

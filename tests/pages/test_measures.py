@@ -119,8 +119,10 @@ def test_bars_equal_a_plain_count(
         inside = _chosen(kind, listed, selection, window)
         expected = Counter((_bar(starts, r.time, width), getattr(r, "status", "published")) for r in inside)
         assert _counted(bars) == expected
-    bars = range_outcomes.fates(filled, selection, window, zone)
-    expected = Counter((_bar(starts, e.time, width), _fate(e)) for e in _chosen("event", RECORDS[0], selection, window))
+    bars = range_outcomes.outcomes(filled, selection, window, zone)
+    expected = Counter(
+        (_bar(starts, e.time, width), _outcome(e)) for e in _chosen("event", RECORDS[0], selection, window)
+    )
     assert _counted(bars) == expected
     assert bars.attrs["warnings"] == ()
 
@@ -142,7 +144,7 @@ def _counted(bars: Any) -> dict[Any, int]:
     return {(start, outcome): n for start, outcome, n in bars.itertuples(index=False) if n}
 
 
-def _fate(event: Event) -> str:
+def _outcome(event: Event) -> str:
     reached: dict[str, bool] = defaultdict(bool)
     for a in RECORDS[1]:
         if a.event_id == event.id:
@@ -332,13 +334,13 @@ def test_what_reads_very_many_records_waits_until_somebody_asks(
 ) -> None:
     window = Window(START, END)
     monkeypatch.setattr(measures, "READ_MOST", 100)
-    published = range_outcomes.fates(filled, Selection(), window, UTC)
+    published = range_outcomes.outcomes(filled, Selection(), window, UTC)
     assert set(published["outcome"]) == {"published"} and published["count"].sum() == 300
-    assert set(range_outcomes.fates(filled, Selection(), window, UTC, everything=True)["outcome"]) == set(
-        range_outcomes.FATES
+    assert set(range_outcomes.outcomes(filled, Selection(), window, UTC, everything=True)["outcome"]) == set(
+        range_outcomes.OUTCOMES
     )
     few = Window(START, START + timedelta(days=5))
-    assert set(range_outcomes.fates(filled, Selection(), few, UTC)["outcome"]) == set(range_outcomes.FATES)
+    assert set(range_outcomes.outcomes(filled, Selection(), few, UTC)["outcome"]) == set(range_outcomes.OUTCOMES)
 
 
 def test_quiet_times_are_bars_of_zero(filled: logstore.LogStore) -> None:

@@ -23,7 +23,7 @@ from logstore.workbench.times import Window
 
 T = TypeVar("T")
 READ_MOST = 15_000  # records that are read for a count which roll-ups do not have; for more, somebody must ask
-OUTCOMES: dict[Kind, tuple[str, ...]] = {
+STACKED: dict[Kind, tuple[str, ...]] = {
     "attempt": ("failed", "success"),  # as bars are stacked: what needs attention stands on the ground
     "event": ("published",),  # what became of them takes a look at their attempts: range_outcomes.py
 }
@@ -48,7 +48,7 @@ def histogram(store: LogStore, kind: Kind, selection: Selection, window: Window,
                 row.get("status", "published"),
             )
             counted[key] = counted.get(key, 0) + row["count"]
-    frame = bars.frame(counted, OUTCOMES[kind], window.upper)
+    frame = bars.frame(counted, STACKED[kind], window.upper)
     frame.attrs["warnings"] = found.warnings
     return frame
 

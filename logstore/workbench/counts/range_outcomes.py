@@ -28,15 +28,15 @@ from logstore.workbench.counts.bars import Bars
 from logstore.workbench.counts.measures import Many
 from logstore.workbench.times import Window
 
-FATES = ("not delivered", "never attempted", "delivered")  # as bars are stacked
+OUTCOMES = ("not delivered", "never attempted", "delivered")  # as bars are stacked
 _MICRO = timedelta(microseconds=1)
 Counted = dict[tuple[datetime, str], int]
 
 
-def fates(
+def outcomes(
     store: LogStore, selection: Selection, window: Window, zone: tzinfo, *, everything: bool = False
 ) -> pandas.DataFrame:
-    """Events per bar and fate; `attrs` carry the bars' width and warnings of what could not be read.
+    """Events per bar and outcome; `attrs` carry the bars' width and warnings of what could not be read.
 
     Of more events than one reads in a moment it only says how many were published, unless `everything` is wanted.
     """
@@ -68,7 +68,7 @@ def _look(store: LogStore, selection: Selection, window: Window, zone: tzinfo) -
         return counted, warnings
 
     counted, warnings = store.tiers.steadily(read)
-    frame = bars.frame(counted, FATES, window.upper)
+    frame = bars.frame(counted, OUTCOMES, window.upper)
     frame.attrs["warnings"] = tuple(warnings)
     return frame
 
@@ -95,8 +95,8 @@ def _hot(connection: psycopg.Connection[Any], part: _Part, counted: Counted) -> 
     statement, constants = render(_hot_sql(part, chosen))
     with deadline.limited(connection):
         rows = connection.execute(statement, {**constants, **values}).fetchall()
-    for start, fate, number in rows:
-        _add(counted, start, fate, number)
+    for start, outcome, number in rows:
+        _add(counted, start, outcome, number)
 
 
 def _hot_sql(part: _Part, chosen: list[Any]) -> Select[Any]:
@@ -110,12 +110,12 @@ def _hot_sql(part: _Part, chosen: list[Any]) -> Select[Any]:
     reached = func.bool_or(attempts.c.status == "success").label("reached")
     each = select(*keys, reached).where(*tried).group_by(*keys, attempts.c.destination_id).subquery("each_destination")
     names = (each.c.tenant_id, each.c.event_id, each.c.event_time)
-    found = select(*names, func.bool_and(each.c.reached).label("everywhere")).group_by(*names).subquery("fates")
+    found = select(*names, func.bool_and(each.c.reached).label("everywhere")).group_by(*names).subquery("each_event")
     same = and_(
         found.c.tenant_id == events.c.tenant_id, found.c.event_id == events.c.id, found.c.event_time == events.c.time
     )
-    fate = case((found.c.event_id.is_(None), literal(1)), (found.c.everywhere, literal(2)), else_=literal(0))
-    counts = select(start, fate, func.count()).select_from(events.outerjoin(found, same))
+    outcome = case((found.c.event_id.is_(None), literal(1)), (found.c.everywhere, literal(2)), else_=literal(0))
+    counts = select(start, outcome, func.count()).select_from(events.outerjoin(found, same))
     # Grouped by position: PostgreSQL takes the same parameters in two places for two different expressions.
     return counts.where(*chosen).group_by(text("1"), text("2"))
 
@@ -139,8 +139,8 @@ def _both(store: LogStore, connection: psycopg.Connection[Any], known: Map, part
                 continue
             warnings += _from(store, cursor, segment, known_sql["tried_events"], spans)
         bars = (to_micros(part.bars.origin), part.bars.width // _MICRO)
-        for place, fate, number in cursor.execute(known_sql["fates"], bars).fetchall():
-            _add(counted, part.bars.origin + place * part.bars.width, fate, number)
+        for place, outcome, number in cursor.execute(known_sql["outcomes_of_range"], bars).fetchall():
+            _add(counted, part.bars.origin + place * part.bars.width, outcome, number)
     return warnings
 
 
@@ -190,5 +190,5 @@ def _fill(cursor: duckdb.DuckDBPyConnection, name: str, rows: list[tuple[Any, ..
         cursor.unregister("filling")
 
 
-def _add(counted: Counted, start: datetime, fate: int, number: int) -> None:
-    counted[start, FATES[fate]] = counted.get((start, FATES[fate]), 0) + number
+def _add(counted: Counted, start: datetime, outcome: int, number: int) -> None:
+    counted[start, OUTCOMES[outcome]] = counted.get((start, OUTCOMES[outcome]), 0) + number

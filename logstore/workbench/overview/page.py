@@ -88,26 +88,26 @@ def _look_up(frame: Frame, window: Window) -> None:
     """What became of the events; the list of events asks the same, so that it is counted once."""
     wait = lambda: _undelivered(("…", "…"))  # noqa: E731 - an argument
     if not frame.view.everything:
-        histogram.event_fates(frame, Selection(), window, _fates, meanwhile=wait)
+        histogram.event_outcomes(frame, Selection(), window, _outcomes, meanwhile=wait)
         return
     store, zone = cached.store(), frame.zone
     later(
-        ("all fates", window, str(zone)),
-        lambda: range_outcomes.fates(store, Selection(), window, zone, everything=True),
-        _fates,
+        ("all outcomes", window, str(zone)),
+        lambda: range_outcomes.outcomes(store, Selection(), window, zone, everything=True),
+        _outcomes,
         words="Looking up what became of these events…",
         meanwhile=wait,
         seconds=many_records.limit(frame),
     )
 
 
-def _fates(found: pandas.DataFrame) -> None:
+def _outcomes(found: pandas.DataFrame) -> None:
     numbers = found.groupby("outcome")["count"].sum()
     if "published" in numbers:
         _undelivered(("?", "?"))
         many_records.offer(Many(int(numbers["published"])), "events and their attempts")
         return
-    _undelivered([f"{int(numbers[fate]):,}" for fate in ("not delivered", "never attempted")])
+    _undelivered([f"{int(numbers[outcome]):,}" for outcome in ("not delivered", "never attempted")])
     histogram.unread(found.attrs["warnings"])
 
 
