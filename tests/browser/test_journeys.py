@@ -121,6 +121,17 @@ def test_a_chosen_attempt_opens_and_its_link_opens_it_again(workbench: str, page
     page.wait_for_url("**/Event?**")
 
 
+def test_a_closed_attempt_opens_again_with_one_click(workbench: str, page: Page) -> None:
+    settled_at(page, workbench, "/Attempts?status=failed")
+    dialog = page.get_by_role("dialog")
+    for _ in range(2):
+        click_cell(page, "failed", x=16, row=0)
+        expect(dialog.get_by_text("The whole response")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        page.wait_for_url(lambda url: "open=" not in url)
+
+
 def test_the_menu_takes_range_and_zone_along(workbench: str, page: Page) -> None:
     settled_at(page, workbench, "/Events?range=30d&zone=browser&tenant_ids=acme")
     page.get_by_role("link", name="Attempts").click()
