@@ -109,9 +109,9 @@ def _check(page: str, view: View) -> None:
     """Refuse filters that the records of a page do not have."""
     if page != "Events":
         return
-    for name, noun in (("status", "outcome"), ("destination_ids", "destination")):
+    for name, noun in (("status", "status"), ("destination_ids", "destination")):
         if getattr(view.selection, name):
-            raise UnreadableLink(name, f"The link asks events for their {noun}, which only attempts have.")
+            raise UnreadableLink(name, f"The link asks events for a {noun}, which only attempts have.")
 
 
 def _arrive(page: str) -> None:
