@@ -95,6 +95,18 @@ def test_control_characters_in_ids_are_shown_not_obeyed(store: LogStore, run: An
     assert "evil\\x1b[2J\\nid" in run("list", "events")[1]
 
 
+def test_a_user_without_a_name_indexes_a_field(store: LogStore, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)  # as in a container that is started under some number
+    store.insert_many([event()])
+    for action in ("add", "drop"):
+        code, _, err = run("index", action, event().topic, "data.n")
+        assert code == 0, err
+    with store.database.connection() as connection:
+        assert connection.execute("SELECT actor FROM topic_changes").fetchall() == [("unknown",)] * 2
+
+
 def test_partitions_lists_months_with_their_state(store: LogStore, run: Any) -> None:
     store.insert_many([event()])
     found = {p["name"]: p for p in json.loads(run("partitions", "--json")[1])}

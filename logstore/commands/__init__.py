@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import getpass
 import importlib
 import json
 import logging
@@ -153,6 +154,14 @@ def operator() -> LogStore:
     if os.environ.get("LOGSTORE_ROLE") == "reader":
         raise ServerError("this changes the log, and LOGSTORE_ROLE is reader: set LOGSTORE_ROLE=operator")
     return logstore.open(role="operator")
+
+
+def actor() -> str:
+    """Who runs this command, for the log of what was done."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return "unknown"
 
 
 def show(given: argparse.Namespace, document: Any, text: str) -> None:

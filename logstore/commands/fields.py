@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import sys
 from dataclasses import asdict
 
 import logstore
 from logstore import fields, filters
-from logstore.commands import Subparsers, command, operator, show, table
+from logstore.commands import Subparsers, actor, command, operator, show, table
 from logstore.commands.browse import add_selection, selection_of
 from logstore.errors import InvalidSelection
 from logstore.records import rfc3339
@@ -82,9 +81,9 @@ def _index(given: argparse.Namespace) -> None:
     column, path = tree.field.column.removeprefix("event_"), tree.field.path
     with operator() as store:
         if given.action == "add":
-            fields.add_index(store.database, given.topic, column, path, actor=getpass.getuser(), progress=_progress)
+            fields.add_index(store.database, given.topic, column, path, actor=actor(), progress=_progress)
         else:
-            fields.drop_index(store.database, given.topic, column, path, actor=getpass.getuser())
+            fields.drop_index(store.database, given.topic, column, path, actor=actor())
     document = {"topic": given.topic, "field": given.field, "action": given.action}
     show(given, document, f"{given.field} of {given.topic}: {'indexed' if given.action == 'add' else 'index dropped'}")
 

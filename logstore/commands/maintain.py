@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import re
 import sys
 from dataclasses import asdict, replace
@@ -12,7 +11,7 @@ from typing import Any
 
 import logstore
 from logstore import maintenance
-from logstore.commands import Subparsers, command, count, operator, show, table
+from logstore.commands import Subparsers, actor, command, count, operator, show, table
 from logstore.errors import MaintenanceError
 from logstore.maintenance.checkup import LEVELS, size_text
 from logstore.maintenance.runs import Entry, Run
@@ -64,7 +63,7 @@ def add(commands: Subparsers) -> None:
     action = command(actions, "archive", _archive, help=_ARCHIVES, examples=_ARCHIVE)
     action.add_argument("partition", help="such as attempts_2026_08")
     for name in ("apply", "undo", "purge", "archive"):
-        actions.choices[name].add_argument("--actor", default=_actor(), help="who does it, for the log")
+        actions.choices[name].add_argument("--actor", default=actor(), help="who does it, for the log")
     action = command(actions, "log", _log, help="what was done, newest first", examples=_LOG)
     action.add_argument("--limit", type=count, default=50, help="at most so many steps (50)")
     _add_policy(actions)
@@ -198,13 +197,6 @@ def _confirmed(given: argparse.Namespace) -> bool:
     if given.json or not sys.stdin.isatty():
         raise MaintenanceError("nobody is there to be asked: add --yes")
     return input("apply this plan? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def _actor() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        return "unknown"
 
 
 def _run_document(run: Run) -> dict[str, Any]:
