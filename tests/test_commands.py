@@ -95,6 +95,17 @@ def test_control_characters_in_ids_are_shown_not_obeyed(store: LogStore, run: An
     assert "evil\\x1b[2J\\nid" in run("list", "events")[1]
 
 
+def test_control_characters_in_payloads_are_shown_not_obeyed(store: LogStore, run: Any) -> None:
+    data = {"text": "\x9b2J \x7f \u202e \u2028 \U000e0001 ä 😀"}
+    store.insert_many([event("e", data=data)])
+    shown = "\\u009b2J \\u007f \\u202e \\u2028 \\udb40\\udc01 ä 😀"
+    for arguments in (("get", "event", "e"), ("get", "event", "e", "--json"), ("list", "events", "--json")):
+        out = run(*arguments)[1]
+        assert shown in out and all(line.isprintable() for line in out.split("\n"))
+        found = json.loads(out)
+        assert (found["data"][0] if "next" in found else found)["data"] == data, "it is the same JSON"
+
+
 def test_a_user_without_a_name_indexes_a_field(store: LogStore, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)

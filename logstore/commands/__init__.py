@@ -166,10 +166,17 @@ def actor() -> str:
 
 def show(given: argparse.Namespace, document: Any, text: str) -> None:
     """Print the result for a person, or as JSON for a program."""
-    if given.json:
-        # A file's name may hold what is no text; the terminal cannot take it, but JSON has a way to write it.
-        text = json.dumps(document, ensure_ascii=False, default=_plain).encode(errors="backslashreplace").decode()
-    print(text)
+    print(json_text(document) if given.json else printable_lines(text))
+
+
+def json_text(document: Any, *, indent: int | None = None) -> str:
+    """JSON without a character that a terminal might obey or that is no text: JSON has its own way to write those."""
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=_plain)
+    return re.sub(r"[^\n -~]", lambda found: _shown(found[0]), text)
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:

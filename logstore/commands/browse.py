@@ -8,7 +8,7 @@ from typing import Any
 
 import logstore
 from logstore import export
-from logstore.commands import Subparsers, command, show, table
+from logstore.commands import Subparsers, command, json_text, show, table
 from logstore.errors import InvalidSelection
 from logstore.records import Attempt, Event, Page, Selection, TimeFilter, parse_rfc3339, rfc3339
 
@@ -138,5 +138,5 @@ def _get(given: argparse.Namespace) -> int:
             f"no {given.kind} {given.id}{narrowed}; `python -m logstore list {given.kind}s` shows which there are",
         )
         return 1
-    show(given, found.to_dict(), found.to_json(indent=2))
+    show(given, found.to_dict(), json_text(found.to_dict(), indent=2))
     return 0

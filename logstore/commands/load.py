@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import logstore
 from logstore import loads
-from logstore.commands import Subparsers, command, count, operator, printable, printable_lines, show, table
+from logstore.commands import Subparsers, command, count, operator, printable, show, table
 from logstore.errors import LoadError
 from logstore.records import rfc3339
 from logstore.store import LogStore
@@ -181,7 +181,7 @@ def _show(given: argparse.Namespace) -> None:
         letter = loads.dead_letter(store, given.id)
     shown = {name: value for name, value in asdict(letter).items() if name != "raw" and value is not None}
     head = table(list(shown.items()), ("letter", str(letter.id)))
-    show(given, asdict(letter), head + "\n\n" + printable_lines(letter.raw))
+    show(given, asdict(letter), head + "\n\n" + letter.raw)
 
 
 def _requeue(given: argparse.Namespace) -> None:
