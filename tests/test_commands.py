@@ -118,6 +118,13 @@ def test_a_user_without_a_name_indexes_a_field(store: LogStore, run: Any, monkey
         assert connection.execute("SELECT actor FROM topic_changes").fetchall() == [("unknown",)] * 2
 
 
+def test_how_many_months_always_stay_has_no_none(run: Any) -> None:
+    code, _, err = run("maintain", "policy", "events", "hot", "--min-count", "none")
+    assert code == 2 and "min-count is 'none'; write a whole number; 0 lets every month leave" in err
+    code, _, err = run("maintain", "policy", "events", "hot", "--max-count", "some")
+    assert code == 2 and "write a whole number, or 'none' for no limit" in err
+
+
 def test_partitions_lists_months_with_their_state(store: LogStore, run: Any) -> None:
     store.insert_many([event()])
     found = {p["name"]: p for p in json.loads(run("partitions", "--json")[1])}

@@ -231,7 +231,8 @@ def _value(name: str, text: str) -> Any:
         return None
     match = re.fullmatch(r"(\d{1,15})\s*(kB|MB|GB|TB)?", text)
     if match is None or (match[2] and name != "max_bytes"):
-        raise MaintenanceError(f"{name.replace('_', '-')} is {text!r}; write a whole number, or 'none' for no limit")
+        more = ", or 'none' for no limit" if name != "min_count" else "; 0 lets every month leave"
+        raise MaintenanceError(f"{name.replace('_', '-')} is {text!r}; write a whole number{more}")
     number = int(match[1]) * _UNITS[match[2] or ""]
     if number > (10**5 if name != "max_bytes" else 10**18):
         raise MaintenanceError(f"{name.replace('_', '-')} is {text!r}, which is too much")

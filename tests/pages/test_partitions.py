@@ -176,6 +176,15 @@ def test_a_policy_is_changed_and_nonsense_is_refused(old_log: logstore.LogStore)
     assert timedelta(days=900) in [policy.max_age for policy in maintenance.policies(old_log)]
 
 
+def test_how_many_months_always_stay_is_a_number_and_says_so(old_log: logstore.LogStore) -> None:
+    app = run("Partitions")
+    box = next(box for box in app.text_input if box.label == "Months that always stay")
+    assert box.placeholder == "a whole number"
+    box.set_value("")
+    press(app, "Change it")
+    assert "Min-count is ''; write a whole number; 0 lets every month leave." in plain(app)
+
+
 def test_what_a_plan_removes_for_good_is_named_first(old_log: logstore.LogStore) -> None:
     maintenance.purge(old_log, name(6), actor="test", override=True)
     maintenance.set_policy(old_log, Policy(parent="attempts", tier="cold", max_age=timedelta(days=1), min_count=0))

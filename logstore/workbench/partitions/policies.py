@@ -16,6 +16,7 @@ from logstore.workbench import frame as frames
 from logstore.workbench import maintenance_progress, processes, texts
 
 TIERS = {"hot": "PostgreSQL", "cold": "the archive"}
+_NUMBER = "a whole number"
 
 
 def section(known: Sequence[Policy]) -> None:
@@ -65,21 +66,25 @@ def _form(known: Sequence[Policy]) -> None:
                 "--max-age": _knob("Days", days, policy),
                 "--max-bytes": _knob("Bytes", policy.max_bytes, policy, help_="such as 20GB; empty for no limit"),
                 "--max-count": _knob("Months", policy.max_count, policy),
-                "--min-count": _knob("Months that always stay", policy.min_count, policy, help_="a whole number"),
+                "--min-count": _knob("Months that always stay", policy.min_count, policy, help_=_NUMBER, empty=_NUMBER),
             }
         if st.form_submit_button("Change it", type="primary"):
             change(policy, given)
             st.rerun()
 
 
-def _knob(words: str, value: int | None, policy: Policy, *, help_: str = "empty for no limit") -> str:
+def _knob(
+    words: str, value: int | None, policy: Policy, *, help_: str = "empty for no limit", empty: str = "no limit"
+) -> str:
     key = f"{words} {policy.parent} {policy.tier} {value}"
-    return st.text_input(words, value="" if value is None else str(value), key=key, help=help_, placeholder="no limit")
+    return st.text_input(words, value="" if value is None else str(value), key=key, help=help_, placeholder=empty)
 
 
 def change(policy: Policy, given: dict[str, str]) -> None:
     """Set all knobs of a policy by the command line, which refuses what makes no sense."""
-    pairs = [part for name, text in given.items() for part in (name, text.strip() or "none")]
+    # What is empty has no limit; only how many months always stay is a number in any case.
+    empty = {name: "" if name == "--min-count" else "none" for name in given}
+    pairs = [part for name, text in given.items() for part in (name, text.strip() or empty[name])]
     with frames.sentences():
         try:
             processes.ask("maintain", "policy", policy.parent, policy.tier, *pairs)
