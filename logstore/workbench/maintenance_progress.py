@@ -10,8 +10,7 @@ import streamlit as st
 
 from logstore import maintenance
 from logstore.maintenance import Entry
-from logstore.settings import Settings
-from logstore.workbench import cached, signs, texts, times
+from logstore.workbench import cached, role, signs, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.processes import Child, children
 
@@ -22,14 +21,9 @@ _RESUMABLE = "What is done stays done, and the next plan goes on from there: not
 RESULTS = {"done": f"{signs.GOOD} done", "started": f"{signs.GOING} started", "failed": f"{signs.BAD} failed"}
 
 
-def may_change() -> bool:
-    """Whether this server was started by an operator."""
-    return Settings.read().role == "operator"
-
-
 def start(about: Sequence[str], *arguments: str) -> None:
     """Start a command of maintenance; one that the page could not know to be refused says so when it has ended."""
-    if may_change():
+    if role.may_change():
         children().start(KIND, about, *arguments)
         st.toast(
             "Started; the top of the page shows how it goes.", icon=":material/hourglass_top:"
@@ -78,7 +72,7 @@ def _child(child: Child, steps: list[Entry] | None) -> None:
             key=f"stop {child.number}",
             on_click=children().cancel,
             args=(child.number,),
-            disabled=child.cancelled or not may_change(),
+            disabled=child.cancelled or not role.may_change(),
             icon=":material/cancel:",
             help=_RESUMABLE,
         )

@@ -17,9 +17,8 @@ import logstore
 from logstore import loads
 from logstore.errors import LoadError, LogstoreError
 from logstore.loads import DeadLetter
-from logstore.settings import Settings
 from logstore.store import LogStore
-from logstore.workbench import cached, texts
+from logstore.workbench import cached, role, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.counts import lookups
 
@@ -125,7 +124,7 @@ def offer(reason: str, load: int | None) -> None:
 
 
 def _start(act: str, meant: Meant) -> None:
-    if running() or Settings.read().role != "operator":
+    if running() or not role.may_change():
         return
     batch = Batch(act, meant)
     _batches()[:] = [batch]

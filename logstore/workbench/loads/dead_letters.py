@@ -12,8 +12,7 @@ import streamlit as st
 from logstore import loads
 from logstore.errors import LoadError
 from logstore.loads import LETTER_STATES, DeadLetter
-from logstore.settings import Settings
-from logstore.workbench import cached, processes, record_details, signs, texts, times, url
+from logstore.workbench import cached, processes, record_details, role, signs, texts, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.loads import dead_letter_batches
@@ -61,7 +60,7 @@ def section(frame: Frame) -> None:
     else:
         _table(frame, found[:_PAGE])
         _pages(found)
-        if state == "open" and reason and Settings.read().role == "operator":
+        if state == "open" and reason and role.may_change():
             dead_letter_batches.offer(reason, load)
     number = url.number("letter")
     if number is not None:
@@ -194,10 +193,8 @@ def _letter(frame: Frame, letter: DeadLetter) -> None:
             _text(letter.corrected)
         if letter.state != "open":
             st.caption(f"It is {letter.state}; nothing is left to do.")
-        elif Settings.read().role != "operator":
-            st.info(
-                "To requeue or discard it here, start the server with `LOGSTORE_ROLE=operator`.", icon=":material/lock:"
-            )
+        elif not role.may_change():
+            role.reader_note("requeue or discard it", f"python -m logstore dead-letters requeue {letter.id}")
         else:
             _actions(letter)
 

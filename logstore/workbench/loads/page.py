@@ -11,7 +11,7 @@ import streamlit as st
 from logstore import loads
 from logstore.loads import Load
 from logstore.settings import Settings
-from logstore.workbench import cached, record_details, signs, times, url
+from logstore.workbench import cached, record_details, role, signs, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.loads import dead_letters, progress, uploads
@@ -46,20 +46,12 @@ def page(frame: Frame) -> None:
         dead_letters.section(frame)
 
 
-def may_write() -> bool:
-    return Settings.read().role == "operator"
-
-
 # Bringing files in
 
 
 def _bring_in(*, first: bool) -> None:
-    if not may_write():
-        st.info(
-            "This server only reads. To load from here, start it with `LOGSTORE_ROLE=operator`; or load from a terminal: "
-            "`python -m logstore load PATH`.",
-            icon=":material/lock:",
-        )
+    if not role.may_change():
+        role.reader_note("load files", "python -m logstore load PATH")
         return
     with st.expander("Load files", icon=":material/upload_file:", expanded=first):
         upload, path = st.tabs(["Upload", "From a folder of the server"])

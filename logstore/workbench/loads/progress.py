@@ -10,8 +10,7 @@ import streamlit as st
 
 from logstore import loads
 from logstore.loads import Load
-from logstore.settings import Settings
-from logstore.workbench import cached, signs, texts, times
+from logstore.workbench import cached, role, signs, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.processes import Child, children
 
@@ -70,7 +69,7 @@ def _child(child: Child, load: Load | None) -> None:
             key=f"cancel {child.number}",
             on_click=children().cancel,
             args=(child.number,),
-            disabled=child.cancelled or Settings.read().role != "operator",
+            disabled=child.cancelled or not role.may_change(),
             icon=":material/cancel:",
             help="Nothing of this load stays: it can be started again at any time.",
         )

@@ -9,7 +9,7 @@ import streamlit as st
 
 from logstore.maintenance import Plan, Step
 from logstore.maintenance.checkup import size_text
-from logstore.workbench import maintenance_progress, texts
+from logstore.workbench import maintenance_progress, role, texts
 
 _MEANING = {
     "attach": "put its table back into the log",
@@ -36,7 +36,7 @@ def section(plan: Plan) -> None:
     _table(plan)
     _statements(plan)
     removed = [step.partition for step in plan if step.action == "remove"]
-    if not maintenance_progress.may_change():
+    if not role.may_change():
         reader_note()
         st.button("Apply this plan", disabled=True, key="apply", icon=":material/play_arrow:")
     elif removed:
@@ -55,11 +55,7 @@ def section(plan: Plan) -> None:
 
 
 def reader_note() -> None:
-    st.info(
-        "This server only reads. To change months from here, start it with `LOGSTORE_ROLE=operator`; or use a terminal: "
-        "`python -m logstore maintain --help`.",
-        icon=":material/lock:",
-    )
+    role.reader_note("change months", "python -m logstore maintain --help")
 
 
 def apply(hash_: str) -> None:

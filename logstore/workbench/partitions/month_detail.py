@@ -9,7 +9,7 @@ import streamlit as st
 
 from logstore.maintenance.checkup import size_text
 from logstore.maintenance.planning import step_of
-from logstore.workbench import maintenance_progress, record_details, texts, times, url
+from logstore.workbench import maintenance_progress, record_details, role, texts, times, url
 from logstore.workbench.frame import Frame
 from logstore.workbench.partitions.maintenance_plan import reader_note, statement
 from logstore.workbench.partitions.months import Standing, is_over, segment_text
@@ -28,9 +28,9 @@ def section(frame: Frame, one: Standing, *, at_work: bool) -> None:
         record_details.facts(_facts(frame, one))
         if one.files:
             _segments(frame, one)
-        if not maintenance_progress.may_change():
+        if not role.may_change():
             reader_note()
-        _actions(frame, one, enabled=maintenance_progress.may_change() and not at_work)
+        _actions(frame, one, enabled=role.may_change() and not at_work)
 
 
 def _facts(frame: Frame, one: Standing) -> dict[str, str]:

@@ -13,7 +13,7 @@ from logstore.errors import LoadError
 from logstore.maintenance.checkup import size_text
 from logstore.retention import Policy
 from logstore.workbench import frame as frames
-from logstore.workbench import maintenance_progress, processes, texts
+from logstore.workbench import processes, role, texts
 
 TIERS = {"hot": "PostgreSQL", "cold": "the archive"}
 _NUMBER = "a whole number"
@@ -38,7 +38,7 @@ def section(known: Sequence[Policy]) -> None:
         "A month leaves when it is over a limit, the oldest first. From PostgreSQL it goes to the archive, and can be "
         "taken back; what leaves the archive is gone for good."
     )
-    if maintenance_progress.may_change() and known:
+    if role.may_change() and known:
         with st.expander("Change a policy", icon=":material/tune:"):
             _form(known)
 
