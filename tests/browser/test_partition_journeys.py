@@ -41,7 +41,7 @@ def test_a_plan_is_read_and_applied_and_a_month_taken_back(
             expect(page.get_by_role("heading", name=recent)).to_be_visible()
             expect(page.get_by_text("past retention and still in PostgreSQL")).to_be_visible()
             page.get_by_text("The exact SQL of").click()
-            expect(page.locator("[data-testid=stCode]").filter(has_text="DETACH PARTITION")).to_be_visible()
+            expect(page.locator("[data-testid=stCode]").filter(has_text=f'DETACH PARTITION "{old}"')).to_be_visible()
             page.get_by_role("button", name="Apply this plan").click()
             expect(page.get_by_text(f"{old} served from the archive now, undo is possible")).to_be_visible()
             expect(page.get_by_text("Nothing to do: every month is where its policy wants it.")).to_be_visible()

@@ -126,7 +126,14 @@ def test_a_plan_that_has_changed_since_it_was_shown_is_refused_with_a_sentence(o
 def test_a_month_that_is_over_is_archived_by_hand_and_then_offers_undo(old_log: logstore.LogStore) -> None:
     labels = {button.label for button in run("Partitions", partition=name(0)).button}
     assert "Archive it now" not in labels, "the current month is not over"
-    app = ended(press(run("Partitions", partition=name(1)), "Archive it now"))
+    app = run("Partitions", partition=name(1))
+    (offer,) = [expander for expander in app.expander if expander.label.startswith("Archive: ")]
+    (statements,) = [code.value for code in offer.code]
+    shown = [line for line in statements.splitlines() if line.startswith("-- ") and line.endswith(name(1))]
+    steps = enumerate(("close", "export", "verify", "flip", "detach"), 1)
+    assert shown == [f"-- {number}: {step} {name(1)}" for number, step in steps], "what the click will do"
+    assert [button.label for button in offer.button] == ["Archive it now"]
+    app = ended(press(app, "Archive it now"))
     assert f"{name(1)} served from the archive now, undo is possible" in plain(app)
     assert {"Undo: take it back into PostgreSQL", "Verify its segments"} <= {button.label for button in app.button}
     assert months.standing(old_log, now=NOW)[1][-1].condition == "detached"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pandas
@@ -123,7 +124,11 @@ _CONFIG: dict[str, Any] = {
 
 def _statements(plan: Plan) -> None:
     with st.expander(f"The exact SQL of {len(plan)} {'step' if len(plan) == 1 else 'steps'}", icon=":material/code:"):
-        st.code("\n\n".join(statement(step, number) for number, step in enumerate(plan, 1)), language="sql")
+        st.code(statements(plan), language="sql")
+
+
+def statements(steps: Iterable[Step]) -> str:
+    return "\n\n".join(statement(step, number) for number, step in enumerate(steps, 1))
 
 
 def statement(step: Step, number: int | None = None) -> str:

@@ -8,10 +8,11 @@ import pandas
 import streamlit as st
 
 from logstore.maintenance.checkup import size_text
-from logstore.maintenance.planning import step_of
+from logstore.maintenance.planning import step_of, way_out
+from logstore.retention import Leaving
 from logstore.workbench import maintenance_progress, record_details, role, texts, times, url
 from logstore.workbench.frame import Frame
-from logstore.workbench.partitions.maintenance_plan import reader_note, statement
+from logstore.workbench.partitions.maintenance_plan import reader_note, statement, statements
 from logstore.workbench.partitions.months import Standing, is_over, segment_text
 
 _WORDS = {"cold": "in the archive"}
@@ -81,23 +82,20 @@ def _segments(frame: Frame, one: Standing) -> None:
 
 def _actions(frame: Frame, one: Standing, *, enabled: bool) -> None:
     month, name = one.month, one.month.name
-    whole = month.ours and month.attached and not month.pending
     with st.container(horizontal=True):
         if month.exists and month.ours and month.state != "open":
             words = "Reopen it" if month.state == "closed" else "Undo: take it back into PostgreSQL"
             help_ = "From its own table, without reading it. It is writable then, until its policy archives it again."
             _button("undo", words, name, ("maintain", "undo", name), enabled=enabled, help_=help_, primary=True)
-        if month.state in ("open", "closed") and whole and is_over(one, frame.now):
-            help_ = (
-                "Close, export, verify, serve from the archive, detach: before its policy says so. Undo is possible."
-            )
-            _button("archive", "Archive it now", name, ("maintain", "archive", name), enabled=enabled, help_=help_)
         if month.state in ("cold", "purged") and not month.exists and one.files:
             help_ = "Builds its table anew from its segments and compares the rows before anybody sees them."
             _button("restore", "Restore it from its segments", name, ("restore", name), enabled=enabled, help_=help_)
         if one.files:
             help_ = "Reads every byte of its segments and compares; what is bad is quarantined."
             _button("verify", "Verify its segments", name, ("verify", name), enabled=enabled, help_=help_)
+    whole = month.ours and month.attached and not month.pending
+    if month.state in ("open", "closed") and whole and is_over(one, frame.now):
+        _archive(one, enabled=enabled)
     if month.state == "cold" and month.exists and not month.attached:
         _purge(frame, one, enabled=enabled)
 
@@ -115,6 +113,18 @@ def _button(
         on_click=maintenance_progress.start,
         args=((action, name), *command, "--json", *actor),
     )
+
+
+def _archive(one: Standing, *, enabled: bool) -> None:
+    name = one.month.name
+    with st.expander("Archive: let it leave PostgreSQL before its policy says so", icon=":material/archive:"):
+        st.markdown(
+            "It is closed for writers, written as segments that are read once more, served from the archive, and its "
+            "table is detached and kept for undo."
+        )
+        st.code(statements(way_out(Leaving(month=one.month, reason="asked for"))), language="sql")
+        help_ = "The steps above, one after the other. Undo is possible."
+        _button("archive", "Archive it now", name, ("maintain", "archive", name), enabled=enabled, help_=help_)
 
 
 def _purge(frame: Frame, one: Standing, *, enabled: bool) -> None:
