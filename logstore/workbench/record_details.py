@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from logstore.maintenance.checkup import size_text
 from logstore.records import Attempt
 from logstore.workbench import deliveries, record_table, texts
 from logstore.workbench import frame as frames
@@ -92,7 +93,7 @@ def tree(value: Any, *, name: str) -> None:
     st.json(texts.dump(part, indent=None), expanded=2 if whole else 1)
     if not whole:
         data = texts.dump(value).encode()
-        st.caption(f"This is a part of it; the whole has {texts.size(len(data))}.")
+        st.caption(f"This is a part of it; the whole has {size_text(len(data))}.")
         download("Download the whole", data, name)
 
 

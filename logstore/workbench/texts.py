@@ -45,13 +45,6 @@ def dump(value: Any, *, indent: int | None = 2) -> str:
         return json.dumps(value, ensure_ascii=False)
 
 
-def size(count: int) -> str:
-    """A number of bytes in its unit."""
-    if count < 1000:
-        return f"{count} bytes"
-    return f"{count / 1000:.0f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
-
-
 def shown(value: Any) -> tuple[Any, bool]:
     """What a tree shows of a value, and whether that is all of it.
 

@@ -64,7 +64,7 @@ def test_what_runs_elsewhere_shows_its_progress_and_no_cancel() -> None:
     app = run("Loads")
     (bar,) = app.get("progress")
     assert bar.proto.value == 25
-    assert "400 rows read · 500 bytes of 2 kB" in bar.proto.text
+    assert "400 rows read · 500 bytes of 2.0 kB" in bar.proto.text
     assert "started elsewhere" in bar.proto.text
     assert not [button for button in app.button if button.label == "Cancel"]
 

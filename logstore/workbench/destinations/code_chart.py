@@ -19,7 +19,7 @@ _LOOKS = ((BAD, "/"), ("#e0913a", "\\"), ("#9a6dd7", "x"), ("#c2578f", "-"), ("#
 
 
 def code_bars(frame: pandas.DataFrame, *, zone: tzinfo) -> Any:
-    """Failed attempts by code; `frame` is what `destination_health.codes` gives."""
+    """Failed attempts by code; `frame` is what `health.codes` gives."""
     width = Granularity.parse(frame.attrs["width"])
     looks = iter(_LOOKS)
     traces = []

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import streamlit as st
 
+from logstore.maintenance.checkup import size_text
 from logstore.records import Attempt, Event, Selection, TimeFilter
 from logstore.workbench import cached, charts, deliveries, record_details, record_table, signs, texts, times
 from logstore.workbench import frame as frames
@@ -190,7 +191,7 @@ def _copies(event: Event, attempts: list[Attempt]) -> None:
         if len(text) <= _COPIED_MOST:
             st.code(text, language="json", height=260)
         else:
-            st.caption(f"The whole has {texts.size(len(text.encode()))}: too much to show here.")
+            st.caption(f"The whole has {size_text(len(text.encode()))}: too much to show here.")
         record_details.download("Download as JSON", text.encode(), event.id)
     with as_curl:
         _curl(event)
@@ -210,5 +211,5 @@ def _curl(event: Event) -> None:
     inline = len(body.encode()) <= snippets.ARGUMENT_MOST
     st.code(snippets.as_curl(event, address, None if inline else file), language="bash", wrap_lines=True)
     if not inline:
-        st.caption(f"The payload has {texts.size(len(body.encode()))}, too much for a command line: save it beside.")
+        st.caption(f"The payload has {size_text(len(body.encode()))}, too much for a command line: save it beside.")
         record_details.download("Download the payload", body.encode(), name)

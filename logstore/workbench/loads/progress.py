@@ -10,6 +10,7 @@ import streamlit as st
 
 from logstore import loads
 from logstore.loads import Load
+from logstore.maintenance.checkup import size_text
 from logstore.workbench import cached, role, signs, texts, times
 from logstore.workbench import frame as frames
 from logstore.workbench.processes import Child, children
@@ -81,7 +82,7 @@ def _progress(load: Load, note: str) -> None:
     share = min(load.bytes_read / load.bytes, 1.0) if load.bytes else 1.0
     words = [
         f"Load {load.id}, {load.stage}: {load.rows_read:,} rows read",
-        f"{texts.size(load.bytes_read)} of {texts.size(load.bytes)}",
+        f"{size_text(load.bytes_read)} of {size_text(load.bytes)}",
         f"{load.rows_read / seconds:,.0f} rows a second",
         times.span(now - load.started),
     ]
