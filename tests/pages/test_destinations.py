@@ -46,6 +46,13 @@ def test_the_trail_leads_up_again(show: Show) -> None:
     assert not param(app, "tenant_ids")
 
 
+def test_the_picture_of_codes_says_the_zone_of_its_axis_and_where_its_bars_are_cut(show: Show) -> None:
+    app = show("Destinations", tenant_ids="acme", destination_ids="d-bad", range="24h", zone="browser")
+    app.context["timezone"] = "Asia/Kolkata"
+    words = said(app.run())
+    assert "Failed attempts by code, 1 hour a bar, cut at UTC; times in Asia/Kolkata." in words
+
+
 def test_a_destination_without_its_tenant_asks_whose(show: Show) -> None:
     app = show("Destinations", destination_ids="d-late")
     next(button for button in app.button if button.label == "globex").click().run()

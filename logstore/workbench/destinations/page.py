@@ -203,4 +203,5 @@ def _codes(frame: Frame, found: pandas.DataFrame) -> None:
         st.caption("No failed attempts in this range.")
         return
     st.plotly_chart(code_bars(found, zone=frame.zone), key="codes", config=charts.CONFIG)
-    st.caption(f"Failed attempts by code, {ranking_table.in_words(found.attrs['width'])} a bar (UTC).")
+    width = ranking_table.in_words(found.attrs["width"])
+    st.caption(f"Failed attempts by code, {width} a bar, cut at UTC; times in {frame.zone_name}.")
