@@ -136,9 +136,9 @@ def dead_letter(store: HasDatabase, id: int) -> DeadLetter:
     raise LoadError(f"there is no dead letter {id}; see `python -m logstore dead-letters list`")
 
 
-def letter_counts(store: HasDatabase) -> list[tuple[str, str, int]]:
-    """How many letters there are, by (state, reason)."""
-    return [(row["state"], row["reason"], row["letters"]) for row in _fetch(store, "count_letters", {})]
+def letter_counts(store: HasDatabase, *, load: int | None = None) -> list[tuple[str, str, int]]:
+    """How many letters there are, of one load or of all, by (state, reason)."""
+    return [(row["state"], row["reason"], row["letters"]) for row in _fetch(store, "count_letters", {"load": load})]
 
 
 def discard(store: HasDatabase, id: int) -> None:

@@ -136,6 +136,7 @@ def test_letters_are_listed_by_reason_and_load_page_by_page(store: logstore.LogS
     assert [x.id for x in loads.dead_letters(store, reason="nul")] == [ids[5], ids[3], ids[1]]
     assert len(loads.dead_letters(store, load=loads.dead_letter(store, ids[0]).load)) == 1
     assert loads.letter_counts(store) == [("open", "malformed", 3), ("open", "nul", 3)]
+    assert loads.letter_counts(store, load=loads.dead_letter(store, ids[1]).load) == [("open", "nul", 1)]
 
 
 def test_what_is_not_there_is_said_to_be_not_there(store: logstore.LogStore) -> None:

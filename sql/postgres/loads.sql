@@ -102,7 +102,9 @@ ORDER BY id DESC
 LIMIT %(limit)s
 
 -- name: count_letters
-SELECT state, reason, count(*) AS letters FROM dead_letters GROUP BY 1, 2 ORDER BY 1, 2
+SELECT state, reason, count(*) AS letters FROM dead_letters
+WHERE %(load)s::bigint IS NULL OR load = %(load)s
+GROUP BY 1, 2 ORDER BY 1, 2
 
 -- name: discard
 UPDATE dead_letters SET state = 'discarded', last_seen = now() WHERE id = %(id)s AND state = 'open'

@@ -79,6 +79,20 @@ def test_letters_are_counted_by_reason_and_narrowed_by_the_link() -> None:
     assert "No dead letters match" in said(run("Loads", state="discarded"))
 
 
+def test_letters_of_a_chosen_load_are_counted_by_themselves(log_with_letters: logstore.LogStore) -> None:
+    with log_with_letters.database.connection() as connection:
+        connection.execute("UPDATE dead_letters SET load = 2 WHERE id = 4")
+    app = run("Loads", load="2")
+    groups = [str(group.proto) for group in app.get("button_group")]
+    assert len(rows(app)) == 1
+    assert any("open (1)" in group for group in groups) and any("not one JSON object (1)" in group for group in groups)
+    assert not any("a time has no zone" in group for group in groups), "a reason of another load"
+    app = run("Loads", load="3")
+    assert "No row of load 3 became a dead letter" in said(app)
+    press(app, "Only load 3: show all loads")
+    assert len(rows(app)) == 4
+
+
 @pytest.mark.usefixtures("log_with_letters")
 def test_the_text_of_a_letter_is_shown_as_it_stands() -> None:
     app = run("Loads", letter="2")
@@ -206,6 +220,7 @@ def test_a_load_or_letter_that_does_not_exist_is_a_sentence() -> None:
         app.run()
         assert not app.exception
         assert "There is no" in app.error[0].value
+        assert "Dead letters" in [part.value for part in app.subheader] and app.get("button_group"), "the rest is there"
 
 
 # What the page is made of

@@ -45,18 +45,20 @@ _EDITED_MOST = 100_000  # characters; a longer row is corrected in a file
 def section(frame: Frame) -> None:
     """Counts by reason, the letters of one reason, and the letter that is open."""
     st.subheader("Dead letters", anchor=False)
-    counted = loads.letter_counts(cached.store())
-    if not counted:
+    load = url.number("load")
+    counted = loads.letter_counts(cached.store(), load=load)
+    if not counted and load is None:
         st.caption("None: no load left a row behind.")
         return
-    state, reason, load = _choices(counted)
+    state, reason = _choices(counted, load)
     found = loads.dead_letters(
         cached.store(), state=state, reason=reason, load=load, before=url.number("before"), limit=_PAGE + 1
     )
     _said()
     dead_letter_batches.live()
     if not found:
-        st.info("No dead letters match; choose another state or reason above.", icon=":material/inbox:")
+        none = "No dead letters match; choose another state or reason above."
+        st.info(none if counted else f"No row of load {load} became a dead letter.", icon=":material/inbox:")
     else:
         _table(frame, found[:_PAGE])
         _pages(found)
@@ -70,8 +72,8 @@ def section(frame: Frame) -> None:
         st.caption(f"Choose a row to read the letter, load it after all, or discard it.{more}")
 
 
-def _choices(counted: list[tuple[str, str, int]]) -> tuple[str, str | None, int | None]:
-    """Which letters are meant: their state, their reason, their load."""
+def _choices(counted: list[tuple[str, str, int]], load: int | None) -> tuple[str, str | None]:
+    """Which letters are meant, of one load or of all: their state, their reason."""
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     asked = url.one("state") or "open"
@@ -80,7 +82,7 @@ def _choices(counted: list[tuple[str, str, int]]) -> tuple[str, str | None, int 
         states[of_state] += count
         if of_state == state:
             reasons[reason] += count
-    reason_asked, load = url.one("reason"), url.number("load")
+    reason_asked = url.one("reason")
     with st.container(horizontal=True, gap="medium"):
         st.segmented_control(
             "State",
@@ -106,7 +108,7 @@ def _choices(counted: list[tuple[str, str, int]]) -> tuple[str, str | None, int 
             st.button(
                 f"Only load {load}: show all loads", on_click=_narrow, kwargs={"load": None}, icon=":material/close:"
             )
-    return state, reason_asked, load
+    return state, reason_asked
 
 
 def _narrow(**changes: str | None) -> None:

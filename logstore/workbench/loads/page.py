@@ -38,7 +38,8 @@ def page(frame: Frame) -> None:
         _table(frame, history)
         if more:
             st.caption(f"The newest {_SHOWN} loads; `python -m logstore loads --limit 1000` lists older ones as well.")
-        _one(frame, history)
+        with frames.sentences():
+            _one(frame, history)
     else:
         st.info("Nothing was loaded yet. Load a file or a folder above, or the sample data:", icon=":material/inbox:")
         st.code("python -m logstore demo", language="bash")
