@@ -205,10 +205,36 @@ def test_nothing_loaded_yet_says_how_to_begin(show: Show) -> None:
 def test_a_path_that_is_not_there_is_a_sentence() -> None:
     app = run("Loads")
     box = next(box for box in app.text_input if box.label.startswith("A file"))
-    box.set_value("/no/such/folder")
-    press(app, "Load it")
+    box.set_value("/no/such/folder").run()
     assert "There is no /no/such/folder on the server" in said(app).replace("\\", "")
-    assert not children().all()
+    assert app.button(key="load path").disabled
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_what_a_folder_holds_is_said_before_it_can_be_loaded(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "deep/B.JSONL.GZ", "notes.txt", ".hidden/c.jsonl", "_temporary/d.json", "_e.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x" * 600)
+    app = run("Loads")
+    assert app.button(key="load path").disabled
+    next(box for box in app.text_input if box.label.startswith("A file")).set_value(str(tmp_path)).run()
+    assert "2 files, 1.2 kB" in said(app)
+    assert not app.button(key="load path").disabled
+    assert len(read.search(tmp_path, unreadable=read._raise)) == 2, "which is what a load takes"
+    press(app, "Load it")
+    (child,) = children().all("load")
+    children().cancel(child.number)
+    child.process.wait(60)
+    children().forget(child.number)
+    assert child.about == (str(tmp_path),)
+    assert app.button(key="load path").disabled, "the box is empty for the next one"
+
+
+def test_a_huge_folder_is_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.jsonl").write_bytes(b"x")
+    monkeypatch.setattr(uploads, "_LOOKED_AT", 3)
+    assert uploads.look(str(tmp_path)).words == "3 files, 3 bytes, and more: only 3 of its files were looked at"
 
 
 @pytest.mark.usefixtures("log_with_letters")

@@ -81,14 +81,21 @@ def _upload() -> None:
 
 
 def _path() -> None:
-    with st.form("path", border=False):
-        text = st.text_input("A file, or a folder and all in it", placeholder=str(Settings.read().inbox))
-        force = st.checkbox("Also files that were loaded before; nothing doubles", key="force path")
-        if st.form_submit_button("Load it", type="primary"):
-            with frames.sentences():
-                found = uploads.look(text)
-                children().load([str(found.path)], force=force)
-                st.rerun()
+    """What a path holds is said before it can be loaded."""
+    round_ = st.session_state.setdefault("paths", 0)  # as above: nothing is looked at again when it is being loaded
+    text = st.text_input(
+        "A file, or a folder and all in it", placeholder=str(Settings.read().inbox), key=f"path {round_}"
+    )
+    force = st.checkbox("Also files that were loaded before; nothing doubles", key="force path")
+    found = None
+    with frames.sentences():
+        if text.strip():
+            found = uploads.look(text)
+            st.caption(found.words)
+    if st.button("Load it", type="primary", disabled=found is None, key="load path") and found is not None:
+        children().load([str(found.path)], force=force)
+        st.session_state["paths"] = round_ + 1
+        st.rerun()
 
 
 # What ran

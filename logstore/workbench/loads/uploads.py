@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from logstore.errors import LoadError
+from logstore.maintenance.checkup import size_text
 from logstore.workbench.record_details import file_name
 
 # What the pipeline takes (a test compares them); it is not imported here, because it brings Spark along.
 SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".parquet")
-_LOOKED_AT = 10_000  # entries of a folder; more are loaded just the same, only not counted beforehand
+_LOOKED_AT = 10_000  # files of a folder; more are loaded just the same, only not counted beforehand
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,12 @@ class Found:
     path: Path
     files: int
     bytes: int
-    all: bool  # whether everything was looked at
+    all: bool = True  # whether everything was looked at
+
+    @property
+    def words(self) -> str:
+        counted = f"{self.files:,} {'file' if self.files == 1 else 'files'}, {size_text(self.bytes)}"
+        return counted if self.all else f"{counted}, and more: only {_LOOKED_AT:,} of its files were looked at"
 
 
 def keep(inbox: Path, name: str, data: bytes) -> Path:
@@ -51,21 +58,32 @@ def safe_name(name: str, data: bytes) -> str:
 
 def look(text: str) -> Found:
     """What is at a path of the server; LoadError when there is nothing to load."""
-    if not text.strip() or "\x00" in text:
-        raise LoadError("name a file or a folder of the server")
+    if "\x00" in text:
+        raise LoadError("no file or folder has the character NUL in its name: check the path")
     path = Path(text.strip()).expanduser().absolute()
     try:
         if not path.exists():
             raise LoadError(f"there is no {path} on the server: check the path")
         if path.is_file():
-            if path.suffix not in SUFFIXES:
+            if path.suffix.lower() not in SUFFIXES:
                 raise LoadError(f"{path.name} ends in none of {', '.join(SUFFIXES)}: rename it to what it holds")
-            return Found(path, 1, path.stat().st_size, True)
-        seen = list(itertools.islice(path.rglob("*"), _LOOKED_AT + 1))
-        files = [p for p in seen if p.suffix in SUFFIXES and not p.name.startswith((".", "_")) and p.is_file()]
+            return Found(path, 1, path.stat().st_size)
+        seen = list(itertools.islice(_inside(path), _LOOKED_AT + 1))
+        files = [file for file in seen[:_LOOKED_AT] if file.suffix.lower() in SUFFIXES and file.is_file()]
         size = sum(file.stat().st_size for file in files)
     except OSError as error:
         raise LoadError(f"cannot look into {path}: {error.strerror or error}") from error
     if not files and len(seen) <= _LOOKED_AT:
         raise LoadError(f"no file in {path} ends in {', '.join(SUFFIXES)}")
-    return Found(path, len(files), size, len(seen) <= _LOOKED_AT)
+    return Found(path, len(files), size, all=len(seen) <= _LOOKED_AT)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files below a folder, without what is hidden or half-written by its name: a load leaves that out, too."""
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        yield from (Path(parent, name) for name in names if not name.startswith((".", "_")))
+
+
+def _raise(error: OSError) -> None:
+    raise error
