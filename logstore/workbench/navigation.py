@@ -1,11 +1,12 @@
-"""Where the pages are, and the way to the page of an event."""
+"""Where the pages are, and the ways to the page of an event and of a destination."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from logstore.records import Selection
 from logstore.workbench.url import pairs
-from logstore.workbench.view import grouped
+from logstore.workbench.view import View, grouped
 
 PAGES = {
     "Overview": ("app.py", ":material/monitoring:"),
@@ -31,3 +32,9 @@ def go_to_event(event_id: str, tenant_id: str, attempt_id: str | None = None) ->
     if attempt_id is not None:
         found.append(("open", attempt_id))
     st.switch_page(PAGES["Event"][0], query_params=grouped(found))
+
+
+def destinations_of(view: View, tenant_id: str, destination_id: str | None = None) -> list[tuple[str, str]]:
+    """What a link to the page of destinations says of a tenant, or of one of its destinations; over the same time."""
+    of = Selection(tenant_ids=(tenant_id,), destination_ids=() if destination_id is None else (destination_id,))
+    return [*view.carried(), *of.to_query()]

@@ -31,15 +31,17 @@ def ranking(
     *,
     key: str,
     follow: Follow,
+    to_tenant: Follow | None = None,
     trends: Sequence[Sequence[float | None]] = (),
     width: str = "",
 ) -> None:
-    """The table; `follow` is called with the row whose tenant or destination was clicked, before the page runs.
+    """The table; `follow` is called with the row whose id was clicked, before the page runs.
 
-    `trends` are the error rates of the first rows, a point per `width`; a stretch without attempts is drawn as no errors.
+    In a ranking of destinations `to_tenant` is called for a click on the tenant, should that lead anywhere. `trends` are
+    the error rates of the first rows, a point per `width`; a stretch without attempts is drawn as no errors.
     """
     ids = [name for name in _HEADINGS if name in ranked]
-    leading = ids[-1]
+    follows = {ids[-1]: follow} | ({ids[0]: to_tenant} if to_tenant is not None and len(ids) > 1 else {})
     shown = ranked[[*ids, "failed", "rate", "attempts", "codes"]].copy()
     if trends:
         lines = [[rate or 0.0 for rate in line] for line in trends]
@@ -47,11 +49,16 @@ def ranking(
     for column, status in (("last_success", "success"), ("last_failure", "failed")):
         pairs = zip(ranked[column], ranked["unread"], strict=True)
         shown[column] = [_when(frame, time, "unknown" if status in unread else _NEVER) for time, unread in pairs]
-    shown[leading] = [f"{LINK} {name}" for name in shown[leading]]
     config: dict[str, Any] = {name: st.column_config.TextColumn(_HEADINGS[name], width=120) for name in ids}
-    config[leading] = st.column_config.ButtonColumn(
-        _HEADINGS[leading], type="tertiary", alignment="left", width=220, **on_click(f"{key} click", ranked, follow)
-    )
+    for name, act in follows.items():
+        shown[name] = [f"{LINK} {id_}" for id_ in shown[name]]
+        config[name] = st.column_config.ButtonColumn(
+            _HEADINGS[name],
+            type="tertiary",
+            alignment="left",
+            width=220 if name == ids[-1] else 130,
+            **on_click(f"{key} {name}", ranked, act),
+        )
     config |= {
         "attempts": st.column_config.NumberColumn("attempts", format="localized", width=80),
         "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=100),

@@ -12,6 +12,9 @@ from logstore.records import Attempt
 from logstore.workbench import deliveries, record_table, texts
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import PAGES, destinations_of
+from logstore.workbench.record_table import LINK
+from logstore.workbench.view import Pairs, grouped
 
 
 def attempt(frame: Frame, found: Attempt | None) -> None:
@@ -62,7 +65,11 @@ def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:
             "destination": found.destination_id,
             "topic": found.topic,
         }
-    facts(known)
+    links = {
+        "tenant": destinations_of(frame.view, found.tenant_id),
+        "destination": destinations_of(frame.view, found.tenant_id, found.destination_id),
+    }
+    facts(known, links if frame.page != "Destinations" else None)  # there one is at that destination already
     said = deliveries.message(found.response_data, 300)
     if said:
         st.caption("The answer in short")
@@ -71,13 +78,17 @@ def answer(frame: Frame, found: Attempt, *, within_event: bool = False) -> None:
     tree(found.response_data, name=f"response-{found.id}")
 
 
-def facts(known: Mapping[str, str]) -> None:
-    """Names and values, as text whatever they hold."""
+def facts(known: Mapping[str, str], links: Mapping[str, Pairs] | None = None) -> None:
+    """Names and values, as text whatever they hold; `links` say which of them lead to the page of destinations."""
     with st.container(horizontal=True, gap="medium"):
         for name, value in known.items():
             with st.container(width="content", gap=None):
                 st.caption(name, width="content")
-                st.text(value[:1500], width="content")
+                if value and links and name in links:
+                    query = grouped(links[name])
+                    st.page_link(PAGES["Destinations"][0], label=texts.markdown(value), icon=LINK, query_params=query)
+                else:
+                    st.text(value[:1500], width="content")
 
 
 def tree(value: Any, *, name: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from streamlit.proto.Common_pb2 import StringTriggerValue
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 import logstore
@@ -148,6 +151,17 @@ def rows(app: AppTest, place: int = -1) -> list[dict[str, object]]:
 
 def _bare(value: object) -> object:
     return value.removeprefix(f"{LINK} ") if isinstance(value, str) else value
+
+
+def click(app: AppTest, table: int, column: str, row: int = 0) -> AppTest:
+    """Click a button in a table, which AppTest has no words for: send what the browser would send."""
+    states = app._tree.get_widget_states()
+    data = StringTriggerValue(data=json.dumps({"row": row, "label": ""}))
+    button = app.dataframe[table].proto.button_click_widgets[column]
+    states.widgets.append(WidgetState(id=button, string_trigger_value=data))
+    app._run(states)
+    assert not app.exception, app.exception
+    return app
 
 
 def param(app: AppTest, name: str) -> list[str]:

@@ -12,7 +12,7 @@ from logstore.workbench.counts import measures
 from logstore.workbench.destinations import health
 from logstore.workbench.destinations.code_chart import code_bars
 from logstore.workbench.times import Window
-from tests.pages.conftest import Show, param, rows, said, small_log
+from tests.pages.conftest import Show, click, param, rows, said, small_log
 from tests.records_of import event
 
 
@@ -44,6 +44,15 @@ def test_the_trail_leads_up_again(show: Show) -> None:
     assert not param(app, "destination_ids")
     app.button(key="up all").click().run()
     assert not param(app, "tenant_ids")
+
+
+def test_an_id_in_a_ranking_leads_to_its_page(show: Show) -> None:
+    app = click(show("Destinations"), 1, "tenant_id")
+    assert (param(app, "tenant_ids"), param(app, "destination_ids")) == (["acme"], [])
+    app = click(show("Destinations"), 1, "destination_id")
+    assert (param(app, "tenant_ids"), param(app, "destination_ids")) == (["acme"], ["d-bad"])
+    within = show("Destinations", tenant_ids="acme").dataframe[0].proto.button_click_widgets
+    assert list(within) == ["destination_id"], "the tenant is the page that one is on"
 
 
 def test_the_picture_of_codes_says_the_zone_of_its_axis_and_where_its_bars_are_cut(show: Show) -> None:

@@ -22,6 +22,21 @@ def test_a_failed_delivery_is_explained_in_words(show: Show) -> None:
     assert "503: said 503" in words
 
 
+def test_the_tenant_and_each_destination_of_an_event_are_links_over_the_same_time(show: Show) -> None:
+    links = [link.proto for link in show("Event", id="evt_001", range="30d").main.get("page_link")]
+    assert [(link.label, link.query_string) for link in links] == [
+        ("acme", "range=30d&tenant_ids=acme"),
+        ("This destination", "range=30d&tenant_ids=acme&destination_ids=d-bad"),
+        ("This destination", "range=30d&tenant_ids=acme&destination_ids=d-good"),
+    ]
+    opened = show("Attempts", tenant_ids="acme", open="att_001_d-bad_1").get("page_link")
+    found = {link.proto.label.replace("\\", ""): link.proto.query_string for link in opened}
+    assert found["acme"] == "tenant_ids=acme"
+    assert found["d-bad"] == "tenant_ids=acme&destination_ids=d-bad"
+    there = show("Destinations", tenant_ids="acme", destination_ids="d-bad", open="att_001_d-bad_1")
+    assert "att_001_d-bad_1" in said(there) and "acme" not in [link.proto.label for link in there.get("page_link")]
+
+
 def test_an_event_that_nobody_tried_says_so(show: Show) -> None:
     assert "Never attempted" in said(show("Event", id="evt_000"))
 

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from streamlit.proto.Common_pb2 import StringTriggerValue
-from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from logstore.workbench.lists import facets
 from logstore.workbench.view import View
-from tests.pages.conftest import Show, param, rows, said
+from tests.pages.conftest import Show, click, param, rows, said
 
 FACETS = {"event": ("tenant_id", "topic"), "attempt": ("tenant_id", "destination_id", "topic", "status", "code")}
-
-
-def click(app: AppTest, table: int, column: str, row: int) -> AppTest:
-    """Click a button in a table, which AppTest has no words for: send what the browser would send."""
-    states = app._tree.get_widget_states()
-    data = StringTriggerValue(data=json.dumps({"row": row, "label": ""}))
-    button = app.dataframe[table].proto.button_click_widgets[column]
-    states.widgets.append(WidgetState(id=button, string_trigger_value=data))
-    app._run(states)
-    assert not app.exception, app.exception
-    return app
 
 
 def counts(app: AppTest, kind: str, column: str) -> dict[object, object]:

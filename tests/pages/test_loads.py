@@ -15,7 +15,7 @@ from logstore.pipeline import read
 from logstore.settings import ROOT
 from logstore.workbench.loads import dead_letter_batches, dead_letters, uploads
 from logstore.workbench.processes import Children, children
-from tests.pages.conftest import Show, param, rows, run, said
+from tests.pages.conftest import Show, click, param, rows, run, said
 from tests.pipeline.files import event
 
 Point = Callable[[str], None]
@@ -91,6 +91,13 @@ def test_letters_of_a_chosen_load_are_counted_by_themselves(log_with_letters: lo
     assert "No row of load 3 became a dead letter" in said(app)
     press(app, "Only load 3: show all loads")
     assert len(rows(app)) == 4
+
+
+@pytest.mark.usefixtures("log_with_letters")
+def test_the_load_of_a_letter_leads_to_that_load_and_its_letters() -> None:
+    app = click(run("Loads", letter="2"), -1, "load")
+    assert (param(app, "load"), param(app, "letter")) == (["1"], [])
+    assert "Its files" in said(app)
 
 
 @pytest.mark.usefixtures("log_with_letters")

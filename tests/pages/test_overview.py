@@ -17,7 +17,7 @@ from logstore.records import rfc3339
 from logstore.workbench import background, ranking_table
 from logstore.workbench.counts import measures, rankings
 from logstore.workbench.overview import failures
-from tests.pages.conftest import Show, param, rows, run, said, small_log
+from tests.pages.conftest import Show, click, param, rows, run, said, small_log
 from tests.test_archive import make_cold
 
 Point = Callable[[str], None]
@@ -237,6 +237,19 @@ def test_a_click_on_the_overview_leads_to_the_page_of_what_was_clicked(show: Sho
     app.run()
     assert "attempts in the range" in said(app) and not app.exception
     assert param(app, "destination_ids") == ["d-bad"]
+
+
+def test_every_id_of_the_overview_leads_to_its_page(show: Show) -> None:
+    destination = (["acme"], ["d-bad"])
+    for table, column, expected in (
+        (0, "tenant_id", (["acme"], [])),
+        (0, "destination_id", destination),
+        (1, "tenant", (["acme"], [])),
+        (1, "destination", destination),
+    ):
+        app = click(show("Overview", range="24h"), table, column)
+        assert [title.value for title in app.title] == ["Destinations"]
+        assert (param(app, "tenant_ids"), param(app, "destination_ids"), param(app, "range")) == (*expected, ["24h"])
 
 
 def test_a_group_of_failures_leads_to_its_code_and_message(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:

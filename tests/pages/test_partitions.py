@@ -17,7 +17,7 @@ from logstore.retention import Month, Policy
 from logstore.workbench import maintenance_progress
 from logstore.workbench.partitions import months
 from logstore.workbench.processes import children
-from tests.pages.conftest import Show, param, rows, run, said
+from tests.pages.conftest import Show, click, param, rows, run, said
 from tests.records_of import attempt
 
 NOW = datetime.now(UTC)
@@ -190,6 +190,13 @@ def test_how_many_months_always_stay_is_a_number_and_says_so(old_log: logstore.L
     box.set_value("")
     press(app, "Change it")
     assert "Min-count is ''; write a whole number; 0 lets every month leave." in plain(app)
+
+
+def test_a_month_of_the_run_log_is_a_way_to_it(old_log: logstore.LogStore) -> None:
+    maintenance.archive_now(old_log, name(1), actor="test")
+    app = click(run("Partitions"), -1, "partition")
+    assert param(app, "partition") == [name(1)]
+    assert any(button.label == "Undo: take it back into PostgreSQL" for button in app.button)
 
 
 def test_what_a_plan_removes_for_good_is_named_first(old_log: logstore.LogStore) -> None:

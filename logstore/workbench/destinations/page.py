@@ -125,7 +125,10 @@ def _ranking(frame: Frame, selection: Selection, key: str, follow: Follow, found
         _quiet(frame, selection, key)
         return
     rows = found.rows.head(health.TRENDS_MOST) if selection == Selection() else found.rows
-    ranking_table.ranking(frame, rows, key=key, follow=follow, trends=found.trends, width=found.width)
+    to_tenant = None if selection.tenant_ids else _into_tenant  # which is the page that one is on
+    ranking_table.ranking(
+        frame, rows, key=key, follow=follow, to_tenant=to_tenant, trends=found.trends, width=found.width
+    )
     if len(rows) < len(found.rows):
         st.caption(f"The first {len(rows)} of {len(found.rows):,}; choose a tenant to see all of its destinations.")
 

@@ -16,6 +16,7 @@ from logstore.workbench.event import snippets
 from logstore.workbench.event.comparison import comparison
 from logstore.workbench.event.timeline import timeline
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import destinations_of
 from logstore.workbench.view import grouped
 
 ATTEMPTS_MOST = 500
@@ -103,7 +104,7 @@ def _head(frame: Frame, told: Told, event: Event, found: list[Delivery]) -> None
         "published to": event.destination_id or "all that subscribe",
         "tier": told.tier,
     }
-    record_details.facts(facts)
+    record_details.facts(facts, {"tenant": destinations_of(frame.view, event.tenant_id)})
     for delivery in found:
         _delivery(frame, event, delivery)
 
@@ -112,8 +113,7 @@ def _delivery(frame: Frame, event: Event, delivery: Delivery) -> None:
     """One destination: its state in words, and each attempt's answer."""
     opened = frame.view.open
     with st.container(border=True):
-        selection = Selection(tenant_ids=(event.tenant_id,), destination_ids=(delivery.destination_id,))
-        pairs = grouped([*frame.view.carried(), *selection.to_query()])
+        pairs = grouped(destinations_of(frame.view, event.tenant_id, delivery.destination_id))
         with st.container(gap=None):
             with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
                 st.markdown(f"{signs.coloured(delivery.icon)} **{delivery.state.capitalize()}** at", width="content")

@@ -16,6 +16,8 @@ from logstore.workbench import cached, processes, record_details, role, signs, t
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.loads import dead_letter_batches
+from logstore.workbench.ranking_table import on_click
+from logstore.workbench.record_table import LINK
 
 WORDS = {
     "malformed": "not one JSON object",
@@ -131,7 +133,7 @@ def _table(frame: Frame, found: list[DeadLetter]) -> None:
             "file": [Path(letter.file).name for letter in found],
             "line": ["" if letter.line is None else f"{letter.line:,}" for letter in found],
             "text": [letter.raw[:160] for letter in found],
-            "load": [letter.load for letter in found],
+            "load": [f"{LINK} {letter.load}" for letter in found],
             "seen": [times.ago(letter.first_seen, frame.now) for letter in found],
         }
     )
@@ -142,7 +144,7 @@ def _table(frame: Frame, found: list[DeadLetter]) -> None:
         key=key,
         hide_index=True,
         height="content" if len(found) <= 8 else 300,
-        column_config=_CONFIG,
+        column_config=_CONFIG | {"load": _load(key, found)},
         on_select=lambda: _chosen(key, found),
         selection_mode="single-row",
         selection_default={"selection": {"rows": chosen, "columns": [], "cells": []}},
@@ -156,9 +158,15 @@ _CONFIG: dict[str, Any] = {
     "file": st.column_config.TextColumn("file", width=115),
     "line": st.column_config.TextColumn("line", width=55, alignment="right"),
     "text": st.column_config.TextColumn("its text", width=145),
-    "load": st.column_config.NumberColumn("load", width=55),
     "seen": st.column_config.TextColumn("first seen", width=95),
 }
+
+
+def _load(key: str, found: list[DeadLetter]) -> Any:
+    """A click on a load shows it, and only its letters."""
+    drawn = pandas.DataFrame({"load": [letter.load for letter in found]})
+    click = on_click(f"{key} load", drawn, lambda row: _narrow(load=str(row["load"])))
+    return st.column_config.ButtonColumn("load", type="tertiary", alignment="left", width=75, **click)
 
 
 def _chosen(key: str, found: list[DeadLetter]) -> None:

@@ -14,9 +14,10 @@ from logstore.workbench.charts import BAD
 from logstore.workbench.counts import measures
 from logstore.workbench.counts.measures import Many
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import destinations_of
 from logstore.workbench.overview import failure_groups
 from logstore.workbench.overview.many_records import limit, offer
-from logstore.workbench.ranking_table import leave, on_click
+from logstore.workbench.ranking_table import Follow, leave, on_click
 from logstore.workbench.record_table import LINK
 from logstore.workbench.times import Window
 
@@ -52,22 +53,24 @@ def _groups(frame: Frame, found: pandas.DataFrame | Many) -> None:
             "code": [code or "none" for code in found["code"]],
             "failed": found["failed"],
             "trend": found["trend"],
-            "destination": found["destination_id"],
-            "tenant": found["tenant_id"],
+            "destination": [f"{LINK} {id_}" for id_ in found["destination_id"]],
+            "tenant": [f"{LINK} {id_}" for id_ in found["tenant_id"]],
             "first": [times.ago(time, frame.now) for time in found["first"]],
             "last": [times.ago(time, frame.now) for time in found["last"]],
         }
     )
-    click = on_click("group click", found, lambda row: _to_group(frame, row))
+
+    def leading(heading: str, width: int, follow: Follow) -> Any:
+        click = on_click(f"group {heading}", found, follow)
+        return st.column_config.ButtonColumn(heading, type="tertiary", alignment="left", width=width, **click)
+
     config: dict[str, Any] = {
-        "message": st.column_config.ButtonColumn(
-            "what the answer said", type="tertiary", alignment="left", width=215, **click
-        ),
+        "message": leading("what the answer said", 215, lambda row: _to_group(frame, row)),
         "code": st.column_config.TextColumn("code", width=95),
         "failed": st.column_config.NumberColumn("failed attempts", format="localized", width=105),
         "trend": st.column_config.BarChartColumn("over the range", y_min=0, color=BAD, width=125),
-        "destination": st.column_config.TextColumn("destination", width=225),
-        "tenant": st.column_config.TextColumn("tenant", width=125),
+        "destination": leading("destination", 235, lambda row: _to_destination(frame, row)),
+        "tenant": leading("tenant", 135, lambda row: _to_tenant(frame, row)),
         "first": st.column_config.TextColumn("first seen", width=95, help="in this range"),
         "last": st.column_config.TextColumn("last seen", width=95),
     }
@@ -81,9 +84,13 @@ def _groups(frame: Frame, found: pandas.DataFrame | Many) -> None:
 
 
 def _to_group(frame: Frame, row: Any) -> None:
-    only = {"tenant_ids": row["tenant_id"], "destination_ids": row["destination_id"]}
-    _leave(frame, **only, status="failed", where=row["where"])
+    of = destinations_of(frame.view, row["tenant_id"], row["destination_id"])
+    leave("Attempts", [*of, ("status", "failed"), ("where", row["where"])])
 
 
-def _leave(frame: Frame, **only: str) -> None:
-    leave("Attempts", [*frame.view.carried(), *only.items()])
+def _to_destination(frame: Frame, row: Any) -> None:
+    leave("Destinations", destinations_of(frame.view, row["tenant_id"], row["destination_id"]))
+
+
+def _to_tenant(frame: Frame, row: Any) -> None:
+    leave("Destinations", destinations_of(frame.view, row["tenant_id"]))

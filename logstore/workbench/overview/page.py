@@ -18,6 +18,7 @@ from logstore.workbench.counts.measures import Many
 from logstore.workbench.counts.rankings import Totals
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import rows
+from logstore.workbench.navigation import destinations_of
 from logstore.workbench.overview import badges, failures, latencies, many_records, topics
 from logstore.workbench.times import Window
 from logstore.workbench.view import grouped
@@ -139,7 +140,11 @@ def _failing(frame: Frame, window: Window, inside: Selection) -> None:
             return
         worst = failing.head(_SHOWN).reset_index(drop=True)
         ranking_table.ranking(
-            frame, worst, key="failing", follow=lambda row: ranking_table.leave("Destinations", _to(frame, row))
+            frame,
+            worst,
+            key="failing",
+            follow=lambda row: ranking_table.leave("Destinations", _to(frame, row)),
+            to_tenant=lambda row: ranking_table.leave("Destinations", destinations_of(frame.view, row.tenant_id)),
         )
         tenants = ranked["tenant_id"].nunique()
         words = f"{len(failing):,} of {len(ranked):,} destinations of {tenants:,} tenants have failed attempts"
@@ -152,8 +157,7 @@ def _failing(frame: Frame, window: Window, inside: Selection) -> None:
 
 def _to(frame: Frame, of: Any) -> list[tuple[str, str]]:
     """One destination over the same time, as a link says it."""
-    where = Selection(tenant_ids=(of.tenant_id,), destination_ids=(of.destination_id,))
-    return [*frame.view.carried(), *where.to_query()]
+    return destinations_of(frame.view, of.tenant_id, of.destination_id)
 
 
 def _newest(frame: Frame, inside: Selection) -> None:

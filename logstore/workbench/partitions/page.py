@@ -15,6 +15,8 @@ from logstore.workbench import cached, charts, maintenance_progress, signs, text
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.partitions import maintenance_plan, month_detail, months, months_chart, policies
+from logstore.workbench.ranking_table import on_click
+from logstore.workbench.record_table import LINK
 
 _LOGGED = 200
 _LEVELS = {"ok": f"{signs.GOOD} in order", "warn": f"{signs.WARN} look at it", "act": f"{signs.BAD} to do"}
@@ -117,7 +119,7 @@ def _log(frame: Frame) -> None:
             "time": [times.show_short(entry.time, frame.zone) for entry in entries],
             "result": [maintenance_progress.RESULTS[entry.result] for entry in entries],
             "action": [entry.action for entry in entries],
-            "partition": [entry.partition for entry in entries],
+            "partition": [f"{LINK} {entry.partition}" if entry.partition else None for entry in entries],
             "step": [f"{entry.step} of {entry.steps}" for entry in entries],
             "actor": [entry.actor for entry in entries],
             "rows": [entry.rows for entry in entries],
@@ -134,13 +136,26 @@ def _log(frame: Frame) -> None:
         key="run log",
         hide_index=True,
         height="content" if len(entries) <= 10 else 390,
-        column_config=_LOG | {"time": _time(frame)},
+        column_config=_LOG | {"time": _time(frame), "partition": _partition(entries)},
     )
     if failed:
         with st.expander(f"The last error, {times.ago(failed[0].time, frame.now)}: {texts.markdown(failed[0].what)}"):
             st.code(failed[0].error or "", language=None, wrap_lines=True)
     if len(entries) == _LOGGED:
         st.caption(f"The last {_LOGGED} steps; `python -m logstore maintain log --limit 10000` has more.")
+
+
+def _partition(entries: list[maintenance.Entry]) -> Any:
+    drawn = pandas.DataFrame({"partition": [entry.partition for entry in entries]})
+    click = on_click("run log partition", drawn, lambda row: _open(row["partition"]))
+    return st.column_config.ButtonColumn("partition", type="tertiary", alignment="left", width=165, **click)
+
+
+def _open(partition: str) -> None:
+    """Choose a month from below it."""
+    if partition:  # a step may concern none
+        url.put(partition=partition)
+        st.toast(f"{texts.markdown(partition)} stands below the table of the months.", icon=":material/arrow_upward:")
 
 
 def _took(milliseconds: int | None) -> str:
@@ -154,7 +169,6 @@ def _time(frame: Frame) -> Any:
 _LOG: dict[str, Any] = {
     "result": st.column_config.TextColumn("result", width=90),
     "action": st.column_config.TextColumn("action", width=80),
-    "partition": st.column_config.TextColumn("partition", width=150),
     "step": st.column_config.TextColumn("step", width=75),
     "actor": st.column_config.TextColumn("by", width=100),
     "rows": st.column_config.NumberColumn("rows", format="localized", width=85),
