@@ -6,7 +6,7 @@
 is added). `compute` runs in one of a few threads, without Streamlit, and inside a time limit that reaches PostgreSQL and
 DuckDB: read through `metrics.measure`, or inside `deadline.limited` and `deadline.interrupted`. `draw` gets the answer. It
 draws straight away when the answer is there, or comes within a moment; otherwise it runs in a fragment, without
-the page. So `draw` may be called again with the same answer, and what is clicked in it changes the view by `frames.change`,
+the page. So `draw` may be called again with the same answer, and what is clicked in it changes the view by `url.change`,
 which reruns the whole page also from inside a fragment. An error becomes a sentence in the answer's place. A page that asks
 more than one thing does so under `together`.
 """

@@ -10,7 +10,7 @@ from logstore import deadline
 from logstore.cursor import Kind
 from logstore.errors import TooBroad
 from logstore.records import Selection, TimeFilter
-from logstore.workbench import cached, times
+from logstore.workbench import cached, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.navigation import PAGES
@@ -36,17 +36,17 @@ def nothing(frame: Frame, kind: Kind, selection: Selection) -> None:
             f"No {kind}s match {period}. Whether any do at other times would take long to find out.",
             icon=":material/inbox:",
         )
-        st.button("Look at all times", on_click=frames.change, args=(lambda view: view.over("all"),), type="primary")
+        st.button("Look at all times", on_click=url.change, args=(lambda view: view.over("all"),), type="primary")
         return
     if time is None:
         st.info(f"No {kind}s match these filters at any time.", icon=":material/inbox:")
-        st.button("Clear the filters", on_click=frames.change, args=(clear,), type="primary")
+        st.button("Clear the filters", on_click=url.change, args=(clear,), type="primary")
         return
     old = times.span(frame.now - time)
     st.info(
         f"No {kind}s match {period}; the newest that does is {old} old ({frame.show(time)}).", icon=":material/inbox:"
     )
-    st.button("Jump there", on_click=frames.change, args=(lambda view: there(view, time, frame),), type="primary")
+    st.button("Jump there", on_click=url.change, args=(lambda view: there(view, time, frame),), type="primary")
 
 
 def empty_log(words: str) -> None:
@@ -83,4 +83,4 @@ def there(view: View, time: datetime, frame: Frame) -> View:
 
 def _newest() -> None:
     frames.unpin()
-    frames.change(lambda view: view.at())
+    url.change(lambda view: view.at())

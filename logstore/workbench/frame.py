@@ -16,27 +16,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
-from logstore.workbench import cached, id_search, notebook_cells, texts, times
+from logstore.workbench import cached, id_search, notebook_cells, texts, times, url
 from logstore.workbench.navigation import PAGES, go_to_event
-from logstore.workbench.texts import plain
 from logstore.workbench.times import Window
-from logstore.workbench.url import bound, change, drop, grouped_query, pairs, write
 from logstore.workbench.view import UnreadableLink, View, grouped
-
-# What pages need of the URL they find here as well, beside the frame.
-__all__ = [
-    "PAGES",
-    "Frame",
-    "bound",
-    "change",
-    "drop",
-    "frame",
-    "go_to_event",
-    "grouped_query",
-    "plain",
-    "sentences",
-    "write",
-]
 
 log = logging.getLogger(__name__)
 
@@ -85,14 +68,14 @@ def frame(page: str, *, range_: bool = True) -> Frame:
     """Draw the frame and read the view; a link that cannot be read ends the page with a sentence and a way on."""
     st.set_page_config(page_title=f"{page} · logstore", page_icon=_MARK, layout="wide", initial_sidebar_state="auto")
     try:
-        view = View.from_query(pairs())
+        view = View.from_query(url.pairs())
         _check(page, view)
     except UnreadableLink as error:
         st.html(_STYLE)
         st.title(page, anchor=False)
         _sidebar(Frame(page, View()))
         st.warning(texts.markdown(error, 600), icon=":material/link_off:")
-        st.button(f"Go on without “{error.name}”", on_click=drop, args=(error.name,), type="primary")
+        st.button(f"Go on without “{error.name}”", on_click=url.drop, args=(error.name,), type="primary")
         st.stop()
     found = Frame(page, view)
     _arrive(page)
@@ -134,7 +117,7 @@ def _range(found: Frame) -> None:
             "Time range",
             options=list(times.RANGES),
             format_func=times.RANGE_LABELS.__getitem__,
-            key=bound("range", view.range),
+            key=url.bound("range", view.range),
             on_change=_range_chosen,
             label_visibility="collapsed",
         )
@@ -147,7 +130,7 @@ def _range_chosen() -> None:
     name = st.session_state["range"]
     # A second click on the chosen range gives None: it stays chosen, and the page is fresh.
     unpin()
-    change(lambda view: view.over(name) if name else view)
+    url.change(lambda view: view.over(name) if name else view)
 
 
 def _absolute_label(found: Frame) -> str:
@@ -174,7 +157,7 @@ def _absolute(found: Frame) -> None:
                 st.warning("The beginning must come before the end.")
                 return
             chosen = TimeFilter(gte=start.replace(tzinfo=found.zone), lt=end.replace(tzinfo=found.zone))
-            write(found.view.over(None, chosen))
+            url.write(found.view.over(None, chosen))
             st.rerun()
 
 
@@ -203,7 +186,7 @@ def _sidebar(found: Frame) -> None:
             "Time zone",
             options=["utc", "browser"],
             format_func=lambda name: "UTC" if name == "utc" else "Browser's",
-            key=bound("zone", view.zone),
+            key=url.bound("zone", view.zone),
             on_change=_zone_chosen,
             help=f"The browser's zone is {st.context.timezone or 'unknown, so it counts as UTC'}.",
         )
@@ -212,7 +195,7 @@ def _sidebar(found: Frame) -> None:
 
 def _zone_chosen() -> None:
     zone = st.session_state["zone"]
-    change(lambda view: view.but(zone=zone) if zone else view)
+    url.change(lambda view: view.but(zone=zone) if zone else view)
 
 
 def _find_asked() -> None:
@@ -245,7 +228,7 @@ def sentences() -> Iterator[None]:
         st.warning(
             texts.markdown(f"This link's place in the list cannot be read: {error}.", 600), icon=":material/link_off:"
         )
-        st.button("Go to the newest page", on_click=change, args=(lambda view: view.at(),), type="primary")
+        st.button("Go to the newest page", on_click=url.change, args=(lambda view: view.at(),), type="primary")
     except LogstoreError as error:
         st.error(texts.markdown(_sentence(str(error)), 1000), icon=":material/warning:")
     except (SQLAlchemyError, psycopg.Error) as error:

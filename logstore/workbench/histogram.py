@@ -11,8 +11,7 @@ import streamlit as st
 
 from logstore.cursor import Kind
 from logstore.records import Selection, TimeFilter
-from logstore.workbench import cached, charts, texts, times
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, charts, texts, times, url
 from logstore.workbench.background import later
 from logstore.workbench.counts import measures, range_outcomes
 from logstore.workbench.frame import Frame
@@ -93,4 +92,4 @@ def narrowed(key: str, frame: Frame) -> None:
         return
     edges = sorted(datetime.fromisoformat(str(edge)).replace(tzinfo=frame.zone) for edge in boxes[0]["x"])
     if edges[0] < edges[-1]:
-        frames.change(lambda view: view.over(None, TimeFilter(gte=edges[0], lt=edges[-1])))
+        url.change(lambda view: view.over(None, TimeFilter(gte=edges[0], lt=edges[-1])))

@@ -13,10 +13,10 @@ from typing import Any
 import pandas
 import streamlit as st
 
-from logstore.workbench import frame as frames
-from logstore.workbench import signs, times
+from logstore.workbench import signs, times, url
 from logstore.workbench.charts import BAD
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import PAGES
 from logstore.workbench.record_table import LINK
 from logstore.workbench.view import Pairs, grouped
 
@@ -93,14 +93,14 @@ def _clicked(key: str, drawn: pandas.DataFrame, follow: Follow) -> None:
 def leave(page: str, pairs: Pairs) -> None:
     """Go to another page; for callbacks. The page that runs next calls `left` first, and goes."""
     st.session_state["leave"] = (page, grouped(pairs))
-    frames.change(lambda view: view)  # from inside a fragment, the whole page has to run
+    url.change(lambda view: view)  # from inside a fragment, the whole page has to run
 
 
 def left() -> None:
     """Go where the last click leads, if it leads away."""
     page, params = st.session_state.pop("leave", (None, None))
     if page is not None:
-        st.switch_page(frames.PAGES[page][0], query_params=params)
+        st.switch_page(PAGES[page][0], query_params=params)
 
 
 def _when(frame: Frame, time: datetime | None, never: str) -> str:

@@ -9,10 +9,9 @@ import streamlit as st
 
 from logstore.maintenance.checkup import size_text
 from logstore.records import Attempt
-from logstore.workbench import deliveries, record_table, texts
-from logstore.workbench import frame as frames
+from logstore.workbench import deliveries, record_table, texts, url
 from logstore.workbench.frame import Frame
-from logstore.workbench.navigation import PAGES, destinations_of
+from logstore.workbench.navigation import PAGES, destinations_of, go_to_event
 from logstore.workbench.record_table import LINK
 from logstore.workbench.view import Pairs, grouped
 
@@ -31,14 +30,14 @@ def attempt(frame: Frame, found: Attempt | None) -> None:
             return
         answer(frame, found)
         if st.button("Go to the event and all its attempts", icon=":material/arrow_forward:", type="primary"):
-            frames.go_to_event(found.event_id, found.tenant_id, found.id)
+            go_to_event(found.event_id, found.tenant_id, found.id)
 
     show()
 
 
 def _closed() -> None:
     st.session_state["closed"] = closed() + 1
-    frames.change(lambda view: view.opened(None))
+    url.change(lambda view: view.opened(None))
 
 
 def closed() -> int:

@@ -11,8 +11,7 @@ import pandas
 import streamlit as st
 
 from logstore.records import Selection
-from logstore.workbench import cached, charts, empty_lists, histogram, ranking_table, record_details, times
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, charts, empty_lists, histogram, ranking_table, record_details, texts, times, url
 from logstore.workbench.background import later, together
 from logstore.workbench.counts import lookups
 from logstore.workbench.destinations import health
@@ -20,6 +19,7 @@ from logstore.workbench.destinations.code_chart import code_bars
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists.filter_bar import filters
 from logstore.workbench.lists.listing import listing
+from logstore.workbench.navigation import PAGES
 from logstore.workbench.ranking_table import Follow
 from logstore.workbench.times import Window
 from logstore.workbench.view import View
@@ -31,9 +31,9 @@ def page(frame: Frame) -> None:
     selection = frame.view.selection
     if len(selection.tenant_ids) > 1 or len(selection.destination_ids) > 1:
         st.info("This page shows one tenant and one destination at a time; the list of attempts takes several.")
-        params = frames.grouped_query(frame.view)
+        params = url.grouped_query(frame.view)
         st.page_link(
-            frames.PAGES["Attempts"][0],
+            PAGES["Attempts"][0],
             label="Show them as attempts",
             icon=":material/local_shipping:",
             query_params=params,
@@ -57,11 +57,11 @@ def _owner(frame: Frame, destination_id: str) -> None:
     if not owners:
         st.warning("No attempt ever went to this destination:", icon=":material/hub:")
         st.code(destination_id[:500], language=None)
-        st.button("Show all tenants", on_click=frames.change, args=(_up_to_all,), type="primary")
+        st.button("Show all tenants", on_click=url.change, args=(_up_to_all,), type="primary")
         return
     st.info("More than one tenant has a destination of this id. Whose?" if len(owners) > 1 else "Whose destination?")
     for (tenant_id,) in owners:
-        st.button(frames.plain(tenant_id), on_click=frames.change, args=(_to_tenant_keeping(tenant_id),))
+        st.button(texts.plain(tenant_id), on_click=url.change, args=(_to_tenant_keeping(tenant_id),))
 
 
 def _to_tenant_keeping(tenant_id: str) -> Any:
@@ -82,14 +82,14 @@ def _trail(frame: Frame) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         tenant = next(iter(selection.tenant_ids), None)
         destination = next(iter(selection.destination_ids), None)
-        st.button("All tenants", on_click=frames.change, args=(_up_to_all,), disabled=tenant is None, key="up all")
+        st.button("All tenants", on_click=url.change, args=(_up_to_all,), disabled=tenant is None, key="up all")
         if tenant is not None:
             st.markdown("›", width="content")
-            label, here = frames.plain(tenant), destination is None
-            st.button(label, on_click=frames.change, args=(_up_to_tenant,), disabled=here, key="up tenant")
+            label, here = texts.plain(tenant), destination is None
+            st.button(label, on_click=url.change, args=(_up_to_tenant,), disabled=here, key="up tenant")
         if destination is not None:
             st.markdown("›", width="content")
-            st.button(frames.plain(destination), disabled=True, key="here")
+            st.button(texts.plain(destination), disabled=True, key="here")
 
 
 def _tenants(frame: Frame, window: Window) -> None:
@@ -134,12 +134,12 @@ def _ranking(frame: Frame, selection: Selection, key: str, follow: Follow, found
 
 
 def _into_tenant(row: pandas.Series[Any]) -> None:
-    frames.change(lambda view: view.select(tenant_ids=(row["tenant_id"],)).at())
+    url.change(lambda view: view.select(tenant_ids=(row["tenant_id"],)).at())
 
 
 def _into_destination(row: pandas.Series[Any]) -> None:
     chosen = {"tenant_ids": (row["tenant_id"],), "destination_ids": (row["destination_id"],)}
-    frames.change(lambda view: view.select(**chosen).at())
+    url.change(lambda view: view.select(**chosen).at())
 
 
 def _quiet(frame: Frame, selection: Selection, key: str) -> None:

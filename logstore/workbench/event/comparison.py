@@ -12,7 +12,6 @@ import streamlit as st
 
 from logstore.records import Attempt, Event, Selection, TimeFilter
 from logstore.workbench import cached, texts, times, url
-from logstore.workbench import frame as frames
 from logstore.workbench.event.difference import Difference, difference, laid_out, said, unified
 from logstore.workbench.frame import Frame
 from logstore.workbench.record_table import STATUS
@@ -32,7 +31,7 @@ def comparison(frame: Frame, event: Event, attempts: Sequence[Attempt]) -> None:
     st.segmented_control(
         "Compare",
         kinds,
-        key=frames.bound("compare", chosen),
+        key=url.bound("compare", chosen),
         format_func=_KINDS.__getitem__,
         on_change=lambda: url.put(compare=st.session_state["compare"]),
         label_visibility="collapsed",
@@ -51,7 +50,7 @@ def _attempts(frame: Frame, attempts: Sequence[Attempt]) -> None:
             st.selectbox(
                 heading,
                 list(by_id),
-                key=frames.bound(f"compare {name}", attempt.id),
+                key=url.bound(f"compare {name}", attempt.id),
                 format_func=lambda id_: _named(frame, by_id[id_]),
                 on_change=_chosen,
                 args=(name,),
@@ -106,7 +105,7 @@ def _events(frame: Frame, event: Event) -> None:
     before = previous(event) if asked is None else cached.store().retrieve_event(asked)
     st.text_input(
         "The other event's id",
-        key=frames.bound("compare with", asked or (before.id if before else "")),
+        key=url.bound("compare with", asked or (before.id if before else "")),
         on_change=lambda: url.put_all({"with": st.session_state["compare with"].strip() or None}),
         help="Empty: the event before this one, of the same tenant and topic.",
         width=460,

@@ -9,14 +9,14 @@ import streamlit as st
 
 from logstore.maintenance.checkup import size_text
 from logstore.records import Attempt, Event, Selection, TimeFilter
-from logstore.workbench import cached, charts, deliveries, record_details, record_table, signs, texts, times
+from logstore.workbench import cached, charts, deliveries, record_details, record_table, signs, texts, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.deliveries import Delivery
 from logstore.workbench.event import snippets
 from logstore.workbench.event.comparison import comparison
 from logstore.workbench.event.timeline import timeline
 from logstore.workbench.frame import Frame
-from logstore.workbench.navigation import destinations_of
+from logstore.workbench.navigation import PAGES, destinations_of
 from logstore.workbench.view import grouped
 
 ATTEMPTS_MOST = 500
@@ -70,7 +70,7 @@ def page(frame: Frame) -> None:
 
 def _to_events(frame: Frame) -> None:
     along = grouped(frame.view.carried())
-    st.page_link(frames.PAGES["Events"][0], label="Go to the events", icon=":material/mail:", query_params=along)
+    st.page_link(PAGES["Events"][0], label="Go to the events", icon=":material/mail:", query_params=along)
 
 
 def read(event_id: str, tenant_id: str | None) -> Told:
@@ -120,7 +120,7 @@ def _delivery(frame: Frame, event: Event, delivery: Delivery) -> None:
                 st.text(delivery.destination_id[:200], width="content")
                 st.space("stretch")
                 st.page_link(
-                    frames.PAGES["Destinations"][0], label="This destination", icon=":material/hub:", query_params=pairs
+                    PAGES["Destinations"][0], label="This destination", icon=":material/hub:", query_params=pairs
                 )
             st.text(delivery.words)
         if delivery.attempts:
@@ -140,7 +140,7 @@ def _attempts(frame: Frame, delivery: Delivery) -> None:
         st.segmented_control(
             "Attempt",
             range(len(attempts)),
-            key=frames.bound(key, opened),
+            key=url.bound(key, opened),
             format_func=lambda place: _label(place, attempts[place]),
             on_change=_chosen,
             args=(key, attempts),
@@ -158,7 +158,7 @@ def _label(place: int, attempt: Attempt) -> str:
 def _chosen(key: str, attempts: tuple[Attempt, ...]) -> None:
     place = st.session_state[key]
     if place is not None:
-        frames.change(lambda view: view.but(open=attempts[place].id))
+        url.change(lambda view: view.but(open=attempts[place].id))
 
 
 def _timeline(frame: Frame, event: Event, found: list[Delivery]) -> None:

@@ -11,8 +11,7 @@ import streamlit as st
 from logstore import fields
 from logstore.cursor import Kind
 from logstore.fields import Field
-from logstore.workbench import cached, empty_lists, maintenance_progress, record_details, signs, times
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, empty_lists, maintenance_progress, record_details, signs, times, url
 from logstore.workbench.counts import lookups
 from logstore.workbench.fields.descriptions import (
     CHANGED,
@@ -26,6 +25,7 @@ from logstore.workbench.fields.descriptions import (
     types_of,
 )
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import PAGES
 from logstore.workbench.view import grouped
 
 _COUNTED_MOST = 64  # values that the catalogue counts exactly
@@ -41,8 +41,8 @@ def page(frame: Frame) -> None:
     st.selectbox(
         "Topic",
         known if topic in known else [*known, topic],
-        key=frames.bound("topic", topic),
-        on_change=lambda: frames.change(lambda view: view.select(topics=(st.session_state["topic"],))),
+        key=url.bound("topic", topic),
+        on_change=lambda: url.change(lambda view: view.select(topics=(st.session_state["topic"],))),
         width=360,
     )
     found = _catalogue(cached.address(), topic)
@@ -170,7 +170,7 @@ def _chosen(key: str, found: list[Field]) -> None:
     state: Any = st.session_state.get(key) or {}
     rows = state.get("selection", {}).get("rows", [])
     name = name_of(found[rows[0]]) if rows and rows[0] < len(found) else None
-    frames.change(lambda view: view.but(open=name))
+    url.change(lambda view: view.but(open=name))
 
 
 # One field
@@ -191,7 +191,7 @@ def _field(frame: Frame, field: Field) -> None:
         params = _link(frame, field, where)
         for name in ("Events", "Attempts") if kind == "event" else ("Attempts",):
             label = f"Show the {name.lower()} that match"
-            st.page_link(frames.PAGES[name][0], label=label, icon=frames.PAGES[name][1], query_params=params)
+            st.page_link(PAGES[name][0], label=label, icon=PAGES[name][1], query_params=params)
         missing = _missing(field)
         if missing:
             st.info(

@@ -15,7 +15,6 @@ from logstore.filters import parse
 from logstore.records import Selection, TimeFilter
 from logstore.store import LogStore
 from logstore.workbench import cached, texts, times, url
-from logstore.workbench import frame as frames
 from logstore.workbench.background import later
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import filter_edits
@@ -49,7 +48,7 @@ def toggle() -> None:
     """The switch of the panel; its state is in the URL."""
     st.toggle(
         "Facets",
-        key=frames.bound("facets", url.one("facets") == "1"),
+        key=url.bound("facets", url.one("facets") == "1"),
         on_change=lambda: url.put(facets="1" if st.session_state["facets"] else None),
         help="The commonest values inside this selection, counted.",
     )
@@ -134,7 +133,7 @@ def _apply(view: View, kind: Kind) -> None:
     except InvalidFilter as mistake:
         st.toast(f"The filter takes no more: {texts.markdown(mistake, 300)}", icon=":material/warning:")
         return
-    frames.write(view)
+    url.write(view)
     st.rerun()
 
 

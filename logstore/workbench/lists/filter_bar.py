@@ -9,8 +9,7 @@ import streamlit as st
 
 from logstore.cursor import Kind
 from logstore.records import STATUSES
-from logstore.workbench import cached, signs
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, signs, url
 from logstore.workbench.frame import Frame
 from logstore.workbench.record_table import STATUS
 
@@ -33,7 +32,7 @@ def filters(frame: Frame, names: Sequence[str]) -> None:
         if selection.where or any(getattr(selection, field) for field in names):
             cleared = {field: None if field == "status" else () for field in names}
             act = lambda view: view.select(**cleared, where=None)  # noqa: E731 - a callback's argument
-            st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=frames.change, args=(act,))
+            st.button("Clear the filters", icon=":material/filter_alt_off:", on_click=url.change, args=(act,))
 
 
 def _known(frame: Frame, field: str) -> list[str]:
@@ -49,7 +48,7 @@ def _any_of(frame: Frame, field: str, label: str, known: list[str]) -> None:
     st.multiselect(
         label,
         list(dict.fromkeys([*known, *values])),
-        key=frames.bound(field, values),
+        key=url.bound(field, values),
         on_change=_chosen,
         args=(field,),
         accept_new_options=True,
@@ -60,14 +59,14 @@ def _any_of(frame: Frame, field: str, label: str, known: list[str]) -> None:
 
 def _chosen(field: str) -> None:
     values = tuple(value.strip() for value in st.session_state[field])
-    frames.change(lambda view: view.select(**{field: tuple(value for value in values if value)}))
+    url.change(lambda view: view.select(**{field: tuple(value for value in values if value)}))
 
 
 def _status(frame: Frame) -> None:
     st.segmented_control(
         "Outcome",
         list(STATUSES),
-        key=frames.bound("status", frame.view.selection.status),
+        key=url.bound("status", frame.view.selection.status),
         format_func=lambda status: signs.coloured(STATUS[status]),
         on_change=_status_chosen,
     )
@@ -75,4 +74,4 @@ def _status(frame: Frame) -> None:
 
 def _status_chosen() -> None:
     value: Any = st.session_state["status"]
-    frames.change(lambda view: view.select(status=value))
+    url.change(lambda view: view.select(status=value))

@@ -9,7 +9,7 @@ import streamlit as st
 from logstore.cursor import Kind
 from logstore.errors import InvalidFilter
 from logstore.filters.tree import quoted
-from logstore.workbench import frame as frames
+from logstore.workbench import url
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import filter_edits
 from logstore.workbench.lists.payload_fields import OPERATORS, Known, columns, known
@@ -53,4 +53,4 @@ def _add(condition: str, kind: Kind) -> None:
         except InvalidFilter:  # what is there is broken; the new condition goes to its end, where it can be seen
             return view.select(where=f"{view.selection.where} and {condition}")
 
-    frames.change(add)
+    url.change(add)

@@ -11,8 +11,7 @@ import streamlit as st
 from logstore import filters as language
 from logstore.cursor import Kind
 from logstore.errors import InvalidFilter
-from logstore.workbench import cached, texts
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, texts, url
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import filter_builder, filter_edits, payload_fields
 
@@ -27,7 +26,7 @@ def expression(frame: Frame, kind: Kind) -> bool:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input(
             "Filter",
-            key=frames.bound("where", text),
+            key=url.bound("where", text),
             on_change=_written,
             placeholder='data.amount > 100 and not metadata.region in ["eu", "us"]',
             help=_HELP,
@@ -71,7 +70,7 @@ def _suggestions(frame: Frame, kind: Kind) -> str:
 
 def _written() -> None:
     value = str(st.session_state["where"]).strip()
-    frames.change(lambda view: view.select(where=value or None))
+    url.change(lambda view: view.select(where=value or None))
 
 
 def meant(frame: Frame, kind: Kind, text: str) -> None:
@@ -88,7 +87,7 @@ def meant(frame: Frame, kind: Kind, text: str) -> None:
 
 
 def _write(text: str) -> None:
-    frames.change(lambda view: view.select(where=text))
+    url.change(lambda view: view.select(where=text))
 
 
 def misspelt(text: str, kind: Kind, names: Sequence[str]) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ def toggle(frame: Frame) -> None:
     over = _is_over(frame)
     st.toggle(
         "Live",
-        key=frames.bound("live", url.one("live") == "1" and not over),
+        key=url.bound("live", url.one("live") == "1" and not over),
         disabled=over,
         on_change=lambda: url.put(live="1" if st.session_state["live"] else None),
         help="Nothing new can come: these times are over." if over else "Says how many new ones there are.",
@@ -54,7 +54,7 @@ def _look(frame: Frame, kind: Kind, selection: Selection, since: str) -> None:
             st.markdown(f":material/sensors: **{shown} new**", width="content")
             if st.button("Show them", icon=":material/vertical_align_top:", key="show new"):
                 frames.unpin()
-                frames.change(lambda view: view.at())
+                url.change(lambda view: view.at())
                 st.rerun()
 
 

@@ -10,10 +10,10 @@ import streamlit as st
 from logstore.cursor import Kind
 from logstore.errors import TooBroad
 from logstore.records import Attempt, Page
-from logstore.workbench import cached, record_details, record_table, signs, texts
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, record_details, record_table, signs, texts, url
 from logstore.workbench.counts import page_outcomes
 from logstore.workbench.frame import Frame
+from logstore.workbench.navigation import go_to_event
 
 _ROWS_SEEN, _HEIGHT = 15, 560
 _UNKNOWN = f"{signs.UNKNOWN} unknown"
@@ -49,7 +49,7 @@ def rows(
     )
     follow = st.session_state.pop("follow", None)
     if follow is not None:
-        frames.go_to_event(follow.id, follow.tenant_id)
+        go_to_event(follow.id, follow.tenant_id)
     click = record_table.clicked(kind, names, key)
     if click is not None and click[1] < len(page):
         _follow(frame, click[0], page.data[click[1]], narrow)
@@ -81,20 +81,20 @@ def _chosen(key: str, kind: Kind, page: Page[Any]) -> None:
     if kind == "event":
         st.session_state["follow"] = record
     else:
-        frames.change(lambda view: view.opened(record.id, record.tenant_id) if record else view.opened(None))
+        url.change(lambda view: view.opened(record.id, record.tenant_id) if record else view.opened(None))
 
 
 def _follow(frame: Frame, column: str, record: Any, narrow: Callable[[Any, str], None] | None) -> None:
     if column in ("id", "event"):
         if isinstance(record, Attempt):
-            frames.go_to_event(record.event_id, record.tenant_id, record.id if column == "id" else None)
-        frames.go_to_event(record.id, record.tenant_id)
+            go_to_event(record.event_id, record.tenant_id, record.id if column == "id" else None)
+        go_to_event(record.id, record.tenant_id)
     if narrow is not None:
         narrow(record, column)
     only: dict[str, Any] = {"tenant_ids": (record.tenant_id,)}
     if column == "destination":
         only["destination_ids"] = (record.destination_id,)
-    frames.write(frame.view.select(**only))
+    url.write(frame.view.select(**only))
     st.rerun()
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 from logstore import cursor
 from logstore.cursor import Kind, Position
 from logstore.records import Page
-from logstore.workbench import cached, export_route, record_table, texts, times
+from logstore.workbench import cached, export_route, record_table, texts, times, url
 from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import facets, live_mode, payload_fields
@@ -56,11 +56,11 @@ def _turn(
 
 def _newest() -> None:
     frames.unpin()
-    frames.change(lambda view: view.at())
+    url.change(lambda view: view.at())
 
 
 def _to(**at: str | None) -> None:
-    frames.change(lambda view: view.at(**at))
+    url.change(lambda view: view.at(**at))
 
 
 def _first_moment(frame: Frame, kind: Kind) -> datetime:
@@ -88,19 +88,19 @@ def _jump(frame: Frame, kind: Kind) -> None:
         chosen = st.datetime_input("Time", value=wall, step=timedelta(minutes=1), key="jump time")
         if st.form_submit_button("Jump", type="primary") and chosen is not None:
             token = cursor.encode(kind, Position(chosen.replace(tzinfo=frame.zone), ""))
-            frames.write(frame.view.at(next=token))
+            url.write(frame.view.at(next=token))
             st.rerun()
 
 
 def _size(frame: Frame) -> None:
     sizes = sorted({*LIMITS, frame.view.limit})
-    key = frames.bound("limit", frame.view.limit)
+    key = url.bound("limit", frame.view.limit)
     st.selectbox(
         "Rows on a page",
         sizes,
         key=key,
         format_func=lambda size: f"{size} rows",
-        on_change=lambda: frames.change(lambda view: view.but(limit=st.session_state["limit"]).opened(None)),
+        on_change=lambda: url.change(lambda view: view.but(limit=st.session_state["limit"]).opened(None)),
         label_visibility="collapsed",
         width=120,
     )
@@ -115,9 +115,9 @@ def _columns(frame: Frame, kind: Kind, without: Sequence[str]) -> None:
         st.multiselect(
             "Columns, in this order",
             list(dict.fromkeys([*known, *fields, *chosen])),
-            key=frames.bound("columns", chosen),
+            key=url.bound("columns", chosen),
             format_func=lambda name: known[name].heading if name in known else name,
-            on_change=lambda: frames.change(lambda view: view.but(columns=tuple(st.session_state["columns"]))),
+            on_change=lambda: url.change(lambda view: view.but(columns=tuple(st.session_state["columns"]))),
             help="Empty means the usual ones. Fields of the payloads stand below them; where one is missing, nothing.",
         )
 

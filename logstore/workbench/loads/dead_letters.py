@@ -13,7 +13,6 @@ from logstore import loads
 from logstore.errors import LoadError
 from logstore.loads import LETTER_STATES, DeadLetter
 from logstore.workbench import cached, processes, record_details, role, signs, texts, times, url
-from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.loads import dead_letter_batches
 from logstore.workbench.ranking_table import on_click
@@ -90,7 +89,7 @@ def _choices(counted: list[tuple[str, str, int]], load: int | None) -> tuple[str
             "State",
             LETTER_STATES,
             format_func=lambda name: f"{signs.coloured(STATES[name])} ({states[name]:,})",
-            key=frames.bound("letter state", state),
+            key=url.bound("letter state", state),
             on_change=lambda: _narrow(state=st.session_state["letter state"], reason=None),
             wrap=True,
         )
@@ -101,8 +100,8 @@ def _choices(counted: list[tuple[str, str, int]], load: int | None) -> tuple[str
         st.pills(
             "Reason, with the number of letters",
             known,
-            format_func=lambda name: f"{WORDS.get(name, frames.plain(name))} ({reasons[name]:,})",
-            key=frames.bound("letter reason", reason_asked),
+            format_func=lambda name: f"{WORDS.get(name, texts.plain(name))} ({reasons[name]:,})",
+            key=url.bound("letter reason", reason_asked),
             on_change=lambda: _narrow(reason=st.session_state["letter reason"]),
             wrap=True,
         )

@@ -18,7 +18,7 @@ from logstore.workbench.counts.measures import Many
 from logstore.workbench.counts.rankings import Totals
 from logstore.workbench.frame import Frame
 from logstore.workbench.lists import rows
-from logstore.workbench.navigation import destinations_of
+from logstore.workbench.navigation import PAGES, destinations_of
 from logstore.workbench.overview import badges, failures, latencies, many_records, topics
 from logstore.workbench.times import Window
 from logstore.workbench.view import grouped
@@ -165,7 +165,7 @@ def _newest(frame: Frame, inside: Selection) -> None:
         st.subheader("Newest failed attempts", anchor=False, width="content")
         params = grouped([*frame.view.carried(), ("status", "failed")])
         st.page_link(
-            frames.PAGES["Attempts"][0],
+            PAGES["Attempts"][0],
             label="All failed attempts",
             icon=":material/local_shipping:",
             query_params=params,
@@ -176,7 +176,7 @@ def _newest(frame: Frame, inside: Selection) -> None:
     for warning in found.warnings:
         st.warning(texts.markdown(warning, 600))
     if found.data:
-        path = frames.PAGES["Destinations"][0]
+        path = PAGES["Destinations"][0]
         rows.rows(
             frame,
             "attempt",

@@ -11,7 +11,6 @@ from logstore.analysis import Question
 from logstore.analysis.views import read_archive
 from logstore.errors import InvalidSelection
 from logstore.workbench import cached, signs, texts, url
-from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.sql import question_form, results
 from logstore.workbench.sql.query_job import ROWS, SECONDS, Job, Request
@@ -89,7 +88,7 @@ def _choice() -> Question | None:
     st.selectbox(
         "Start from",
         options,
-        key=frames.bound("question", asked),
+        key=url.bound("question", asked),
         format_func=lambda name: known[name].title if name else "SQL of your own",
         on_change=lambda: _ask_for(st.session_state["question"]),
         width=620,

@@ -11,8 +11,7 @@ import streamlit as st
 from logstore.analysis import Parameter, Question
 from logstore.errors import LogstoreError
 from logstore.records import rfc3339
-from logstore.workbench import cached, url
-from logstore.workbench import frame as frames
+from logstore.workbench import cached, texts, url
 from logstore.workbench.frame import Frame
 
 _OPTIONAL = re.compile(r"\(\$(\w+)::\w+ IS NULL OR ([^()]+)\)")
@@ -43,7 +42,7 @@ def widgets(frame: Frame, question: Question) -> dict[str, str]:
                 value = parameter.read(text or None)
             except LogstoreError as error:
                 st.warning(
-                    f"The link's {parameter.name} cannot be read: {frames.plain(str(error))}",
+                    f"The link's {parameter.name} cannot be read: {texts.plain(str(error))}",
                     icon=":material/link_off:",
                 )
                 value = parameter.default

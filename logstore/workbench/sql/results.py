@@ -8,7 +8,6 @@ import streamlit as st
 
 from logstore.analysis import Answer
 from logstore.workbench import charts, texts, url
-from logstore.workbench import frame as frames
 from logstore.workbench.frame import Frame
 from logstore.workbench.sql import result_formats
 
@@ -79,7 +78,7 @@ def _pick(name: str, label: str, options: list[str], value: str | None, words: d
     st.selectbox(
         label,
         options,
-        key=frames.bound(f"pick {name}", value),
+        key=url.bound(f"pick {name}", value),
         format_func=lambda option: (words or {}).get(option, option),
         on_change=lambda: url.put_all({name: st.session_state[f"pick {name}"]}),
         width=200,
