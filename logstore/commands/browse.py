@@ -9,6 +9,7 @@ from typing import Any
 import logstore
 from logstore import export
 from logstore.commands import Subparsers, command, json_text, show, table
+from logstore.cursor import Kind
 from logstore.errors import InvalidSelection
 from logstore.records import Attempt, Event, Page, Selection, TimeFilter, parse_rfc3339, rfc3339
 
@@ -71,16 +72,14 @@ def _list(given: argparse.Namespace) -> None:
     one_page = given.json or given.next or given.prev or given.order == "asc"
     if given.all != (given.format is not None) or (given.all and one_page):
         raise InvalidSelection("--all and --format go together, newest first, without --json, --next and --prev")
+    kind: Kind = "event" if given.kind == "events" else "attempt"
     with logstore.open(role="reader") as store:
         if given.all:
-            for piece in export.export(
-                store, "event" if given.kind == "events" else "attempt", selection, given.format
-            ):
+            for piece in export.export(store, kind, selection, given.format):
                 sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
             return
-        ask: Any = store.list_event if given.kind == "events" else store.list_attempt
-        page: Page[Any] = ask(selection, limit=given.limit, next=given.next, prev=given.prev, order=given.order)
+        page = store.lister(kind)(selection, limit=given.limit, next=given.next, prev=given.prev, order=given.order)
     document = {
         "data": [record.to_dict() for record in page],
         "next": page.next,
