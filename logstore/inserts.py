@@ -18,9 +18,9 @@ from logstore.postgres import Database
 from logstore.records import Attempt, Event, Json, rfc3339
 from logstore.settings import Settings
 from logstore.statements import statements
+from logstore.tables import JSON_COLUMNS
 
 RecordT = TypeVar("RecordT", Event, Attempt)
-_JSON_COLUMNS = ("data", "metadata", "response_data", "event_data", "event_metadata")
 _CONFLICT_COLUMNS = ("time", "id", "status", "code", "response_data")
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps would make one for each payload
 _PATIENCE = 4  # times the five seconds after which a lock is given up
@@ -133,7 +133,7 @@ def _unique(records: Sequence[RecordT]) -> list[RecordT]:
 def _arrays(records: Sequence[Any], columns: Sequence[str]) -> list[list[Any]]:
     return [
         [_dump(getattr(record, name), record, name) for record in records]
-        if name in _JSON_COLUMNS
+        if name in JSON_COLUMNS
         else [getattr(record, name) for record in records]
         for name in columns
     ]

@@ -33,9 +33,9 @@ from logstore.pipeline.chunks import BLANKS, Chunk, Letter, chunks
 from logstore.pipeline.read import Limits, Split
 from logstore.pipeline.transform import Group, letter, transform
 from logstore.statements import statements
+from logstore.tables import JSON_COLUMNS
 from logstore.validation import Rejected, Rules
 
-_JSON = ("data", "metadata", "response_data", "event_data", "event_metadata")
 _PROGRESS_SECONDS = 1.0
 
 
@@ -258,6 +258,6 @@ def _encode(group: Group, file: int) -> Iterator[bytes]:
 def _encoders(schema: pyarrow.Schema) -> dict[str, Any]:
     infer = pgpq.ArrowToPostgresBinaryEncoder.infer_encoder
     return {
-        field.name: StringEncoderBuilder.new_with_output(field, Jsonb()) if field.name in _JSON else infer(field)
+        field.name: StringEncoderBuilder.new_with_output(field, Jsonb()) if field.name in JSON_COLUMNS else infer(field)
         for field in schema
     }
