@@ -133,8 +133,8 @@ def _java() -> Finding:
 
 def _java_version(java: str | Path) -> int | None:
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=20).stderr
+    except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)', said)
     return int(match.group(1)) if match else None

