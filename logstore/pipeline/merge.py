@@ -39,7 +39,7 @@ def staged(connection: psycopg.Connection[Any], load: int) -> list[Staged]:
             held[file] = before[0] + number, before[1] + int(positions)
         found.append(Staged(name, parent, month, sum(row[1] for row in rows)))
     letters = dict(connection.execute(known["staged_letters"], {"load": load}).fetchall())
-    for file, number, positions, kept, _ in connection.execute(known["counted"], {"load": load}).fetchall():
+    for file, number, positions, kept in connection.execute(known["counted"], {"load": load}).fetchall():
         if held.pop(file, (0, 0)) != (number, int(positions)) or letters.pop(file, 0) != kept:
             raise LoadError(f"what is staged of file {file} is not what the tasks counted; nothing was loaded")
     if held or letters:

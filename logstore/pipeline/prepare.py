@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from logstore.statements import statements
 from logstore.tables import JSON_COLUMNS
 
 log = logging.getLogger(__name__)
+_STEM = 56  # characters of a name, which has 63 at most, before the _idx and a number
 
 
 def estimate(database: Database, load: int) -> None:
@@ -41,14 +43,7 @@ def prepare(database: Database, tables: Sequence[Staged]) -> None:
     """Give the months that do not exist yet their indexes and roll-ups; note which names and fields all of them hold."""
     with database.connection(autocommit=True) as connection:
         new = [table for table in tables if not _exists(connection, table)]
-        definitions = [
-            (table, definition)
-            for table in new
-            for primary, _, definition in connection.execute(
-                statements("postgres", "pipeline")["index_definitions"], {"parent": table.parent}
-            ).fetchall()
-            if not primary
-        ]
+        indexes = [(table, *index) for table in new for index in _indexes(connection, table)]
     doubled: list[Staged] = []
 
     def key_and_describe(table: Staged) -> None:
@@ -59,7 +54,7 @@ def prepare(database: Database, tables: Sequence[Staged]) -> None:
 
     steps = [partial(key_and_describe, table) for table in new]
     steps += [partial(_describe, database, table, counted=False) for table in tables if table not in new]
-    _all([*steps, *(partial(_make_index, database, *definition) for definition in definitions)])
+    _all([*steps, *(partial(_make_index, database, *index) for index in indexes)])
     _all([partial(_single_out, database, table) for table in doubled])
     with database.connection(autocommit=True) as connection:
         for table in new:
@@ -69,8 +64,12 @@ def prepare(database: Database, tables: Sequence[Staged]) -> None:
 
 def _all(steps: Sequence[Callable[[], None]]) -> None:
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        for done in [pool.submit(step) for step in steps]:
-            done.result()
+        try:
+            for done in as_completed([pool.submit(step) for step in steps]):
+                done.result()
+        except BaseException:  # also Ctrl-C: what runs comes to its end, what waits must not begin
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _exists(connection: psycopg.Connection[Any], table: Staged) -> bool:
@@ -93,9 +92,26 @@ def _make_key(database: Database, table: Staged) -> bool:
     return True
 
 
-def _make_index(database: Database, table: Staged, definition: str) -> None:
+def _indexes(connection: psycopg.Connection[Any], table: Staged) -> Iterator[tuple[str, str]]:
+    """The names and definitions of the indexes that a new month needs, named as PostgreSQL would one after the other.
+
+    It is not left to name them: two that are made at the same time and look alike would get the same name.
+    """
+    taken: Counter[str] = Counter()
+    values = {"parent": table.parent}
+    for columns, definition in connection.execute(statements("postgres", "pipeline")["index_definitions"], values):
+        stem = f"{table.name}_{columns}"[:_STEM]
+        yield f"{stem}_idx{taken[stem] or ''}", definition
+        taken[stem] += 1
+
+
+def _make_index(database: Database, table: Staged, name: str, definition: str) -> None:
     with _indexing(database, table) as connection:
-        connection.execute(sql.SQL("CREATE INDEX ON {}{}").format(sql.Identifier(table.name), sql.SQL(definition)))
+        connection.execute(
+            sql.SQL("CREATE INDEX {} ON {}{}").format(
+                sql.Identifier(name), sql.Identifier(table.name), sql.SQL(definition)
+            )
+        )
 
 
 def _single_out(database: Database, table: Staged) -> None:

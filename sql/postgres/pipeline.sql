@@ -23,19 +23,18 @@ SELECT %(load)s, %(split)s, %(file)s, * FROM unnest(%(position)s::bigint[], %(li
 
 -- name: counted
 -- What the tasks counted, by file.
-SELECT file, sum(staged)::bigint AS staged, sum(positions) AS positions, sum(letters)::bigint AS letters,
-       count(*) AS splits
+SELECT file, sum(staged)::bigint AS staged, sum(positions) AS positions, sum(letters)::bigint AS letters
 FROM load_splits WHERE load = %(load)s GROUP BY file
 
 -- name: staged_letters
 SELECT file, count(*) AS letters FROM load_letters WHERE load = %(load)s GROUP BY file
 
 -- name: index_definitions
--- What an index is, without its name and table; the primary key first, because it finds duplicates.
-SELECT i.indisprimary AS primary_key, i.indisunique AS is_unique,
+-- What an index is without its name and table, and what PostgreSQL calls it after: its columns. Without the primary key.
+SELECT (SELECT string_agg(a.attname, '_' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = i.indexrelid) AS columns,
        substring(pg_get_indexdef(i.indexrelid) FROM ' USING .*$') AS definition
-FROM pg_index i WHERE i.indrelid = to_regclass(%(parent)s) AND i.indisvalid
-ORDER BY i.indisprimary DESC, i.indexrelid
+FROM pg_index i WHERE i.indrelid = to_regclass(%(parent)s) AND i.indisvalid AND NOT i.indisprimary
+ORDER BY i.indexrelid
 
 -- name: names_to_shorten
 -- Indexes and statistics that carry the staging table's name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -345,6 +346,36 @@ def test_a_sweep_leaves_a_load_alone_that_begins_meanwhile(
     assert [table.rows for table in merge.staged(connection, number)] == [1]
     assert loads.get(store, number).alive
     connection.close()
+
+
+def test_a_new_month_gets_all_indexes_of_fields_at_once(
+    any_store: logstore.LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have the same columns, and so the same name if PostgreSQL is left to choose it."""
+    load(any_store, write(tmp_path / "a.jsonl", [event(1, time="2026-01-05T00:00:00Z")]))
+    for name in ("a", "b"):
+        fields.add_index(any_store.database, event(1)["topic"], "data", (name,), actor="test")
+    make, gate = prepare._make_index, threading.Barrier(2, timeout=30)
+
+    def at_once(*arguments: Any) -> None:
+        if "->>" in arguments[-1]:
+            gate.wait()
+        make(*arguments)
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(prepare, "_make_index", at_once)
+    later = [event(n, time="2026-02-05T00:00:00Z", data={"a": "x", "b": "y"}) for n in range(10_000)]
+    assert load(any_store, write(tmp_path / "b.jsonl", later)).inserted == 10_000
+    partitions.ensure(any_store.database, [("events", date(2026, 3, 1))])
+    loaded, made = (indexes(any_store, month) for month in ("events_2026_02", "events_2026_03"))
+    assert loaded == made, "named like those of a month that was made by itself"
+    assert sum("->>" in definition for definition in loaded) == 2
+
+
+def indexes(store: logstore.LogStore, month: str) -> list[str]:
+    with store.database.connection() as connection:
+        rows = connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = %s ORDER BY 1", [month]).fetchall()
+    return [definition.replace(month, "MONTH") for (definition,) in rows]
 
 
 def test_a_part_of_a_parquet_file_knows_its_rows(tmp_path: Path) -> None:
