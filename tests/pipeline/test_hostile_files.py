@@ -378,6 +378,30 @@ def indexes(store: logstore.LogStore, month: str) -> list[str]:
     return [definition.replace(month, "MONTH") for (definition,) in rows]
 
 
+@pytest.mark.parametrize("error", [LoadError, KeyboardInterrupt])
+def test_after_a_failure_no_other_step_begins(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    given_up, ran = threading.Event(), []
+
+    class Pool(prepare.ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            if cancel_futures:
+                super().shutdown(wait=False, cancel_futures=True)
+                given_up.set()
+            super().shutdown(wait)
+
+    def fail() -> None:
+        raise error
+
+    def under_way() -> None:
+        ran.append(1)
+        given_up.wait(5)
+
+    monkeypatch.setattr(prepare, "ThreadPoolExecutor", Pool)
+    with pytest.raises(error):
+        prepare._all([fail, *[under_way] * 8])
+    assert len(ran) <= 4, "those that ran beside it"
+
+
 def test_a_part_of_a_parquet_file_knows_its_rows(tmp_path: Path) -> None:
     path = parquet(tmp_path / "A.PARQUET", [event(n) for n in range(10)])
     (split,) = read.plan(read.sources([path]), Limits())
