@@ -56,7 +56,7 @@ def stage(spark: SparkSession, job: Job, splits: list[Split], progress: Progress
 
 
 def _task(job: Job, splits: list[Split]) -> Callable[[Iterable[int]], Iterator[str | None]]:
-    """Stages its splits; for each the sentence in which it failed for good, or None."""
+    """Stages its splits up to the first that fails for good; for each None, or the sentence in which it failed."""
 
     def run(numbers: Iterable[int]) -> Iterator[str | None]:
         # Spark collects garbage after every task; without this it looks at each object of every module again.
@@ -70,6 +70,7 @@ def _task(job: Job, splits: list[Split]) -> Callable[[Iterable[int]], Iterator[s
                     yield None
                 except LoadError as error:
                     yield str(error)
+                    return  # nothing of the load will be kept
         finally:
             stage.close()
 

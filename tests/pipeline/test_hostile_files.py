@@ -402,6 +402,16 @@ def test_after_a_failure_no_other_step_begins(monkeypatch: pytest.MonkeyPatch, e
     assert len(ran) <= 4, "those that ran beside it"
 
 
+def test_a_task_ends_with_the_first_part_that_cannot_be_loaded(store: logstore.LogStore, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(b"no gzip")
+    write(tmp_path / "b.jsonl", [event(n) for n in range(10)])
+    connection, job, splits = begun(store, tmp_path, Limits())
+    (said,) = tasks._task(job, splits)(range(2))
+    assert said is not None and "a.jsonl.gz is damaged" in said
+    assert merge.staged(connection, job.load) == []
+    connection.close()
+
+
 def test_a_part_of_a_parquet_file_knows_its_rows(tmp_path: Path) -> None:
     path = parquet(tmp_path / "A.PARQUET", [event(n) for n in range(10)])
     (split,) = read.plan(read.sources([path]), Limits())
