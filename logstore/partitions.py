@@ -148,9 +148,21 @@ def make_table(connection: psycopg.Connection[Any], parent: str, name: str, *, i
     try:
         connection.execute(ddl.make(parent, name, including))
     except psycopg.errors.DuplicateTable as error:
-        raise PartitionError(
-            f"the table {name} exists but is not part of {parent}: attach it, rename it or drop it, then try again"
-        ) from error
+        raise _in_the_way(parent, name) from error
+
+
+def check_free(connection: psycopg.Connection[Any], parent: str, month: date) -> None:
+    """Refuse a month that could not be made, before any work for it."""
+    name = partition_name(parent, month)
+    values = {"name": name, "parent": parent, "month": month}
+    if connection.execute(statements("postgres", "partitions")["stray"], values).fetchone() is not None:
+        raise _in_the_way(parent, name)
+
+
+def _in_the_way(parent: str, name: str) -> PartitionError:
+    return PartitionError(
+        f"the table {name} exists but is not part of {parent}: attach it, rename it or drop it, then try again"
+    )
 
 
 def attach(connection: psycopg.Connection[Any], parent: str, month: date) -> None:

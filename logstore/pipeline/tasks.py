@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyspark.sql import SparkSession
 
-from logstore.errors import LoadError
+from logstore.errors import LoadError, PartitionError
 from logstore.pipeline.progress import Progress
 from logstore.pipeline.read import Split
 from logstore.pipeline.write import Job, Stage
@@ -68,7 +68,7 @@ def _task(job: Job, splits: list[Split]) -> Callable[[Iterable[int]], Iterator[s
                 try:
                     stage.run(splits[number])
                     yield None
-                except LoadError as error:
+                except (LoadError, PartitionError) as error:
                     yield str(error)
                     return  # nothing of the load will be kept
         finally:

@@ -28,7 +28,7 @@ from logstore.errors import LoadError
 from logstore.faults import fault
 from logstore.lines import COLUMNS, PARENT
 from logstore.loads import REFUSALS
-from logstore.partitions import add_bounds_check, make_table, partition_name
+from logstore.partitions import add_bounds_check, check_free, make_table, partition_name
 from logstore.pipeline.chunks import BLANKS, Chunk, Letter, chunks
 from logstore.pipeline.read import Limits, Split
 from logstore.pipeline.transform import Group, letter, transform
@@ -217,6 +217,7 @@ def make_staging(connection: psycopg.Connection[Any], load: int, parent: str, mo
         connection.execute(statements("postgres", "partitions")["lock_month"], {"name": name})
         if connection.execute("SELECT to_regclass(%s)", [name]).fetchone() != (None,):
             return
+        check_free(connection, parent, month)
         make_table(connection, parent, name, including="ALL EXCLUDING INDEXES")
         add_bounds_check(connection, name, month, check=f"{partition_name(parent, month)}_bounds")
         connection.execute(

@@ -48,6 +48,11 @@ INSERT INTO months (parent, month, state) VALUES (%(parent)s, %(month)s, %(state
 ON CONFLICT (parent, month) DO UPDATE SET state = EXCLUDED.state, changed = now()
 WHERE months.state IS DISTINCT FROM EXCLUDED.state
 
+-- name: stray
+-- A table that has a month's name and is no month.
+SELECT FROM pg_class WHERE oid = to_regclass(%(name)s) AND NOT relispartition
+  AND NOT EXISTS (SELECT FROM months WHERE parent = %(parent)s AND month = %(month)s)
+
 -- name: guard_exists
 SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%(name)s) AND tgname = 'refuse_write')
 

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import logstore
-from logstore import LoadError, fields, loads, partitions, pipeline
+from logstore import LoadError, PartitionError, fields, loads, partitions, pipeline
 from logstore.pipeline import Limits, merge, prepare, read, tasks
 from logstore.pipeline.chunks import chunks
 from logstore.pipeline.write import Stage
@@ -410,6 +410,24 @@ def test_a_task_ends_with_the_first_part_that_cannot_be_loaded(store: logstore.L
     assert said is not None and "a.jsonl.gz is damaged" in said
     assert merge.staged(connection, job.load) == []
     connection.close()
+
+
+def test_a_table_in_the_way_of_a_new_month_is_said_before_its_rows_are_read(
+    store: logstore.LogStore, tmp_path: Path
+) -> None:
+    with store.database.connection() as connection:
+        connection.execute("CREATE TABLE events_2026_01 (LIKE events)")
+    path = write(tmp_path / "a.jsonl", [event(1, time="2026-01-05T00:00:00Z")])
+    connection, job, splits = begun(store, path, Limits())
+    (said,) = tasks._task(job, splits)(range(1))
+    assert said is not None and "events_2026_01 exists but is not part of events: attach it, rename it" in said
+    connection.close()
+    with pytest.raises(PartitionError, match="events_2026_01 exists but is not part of events"):
+        load(store, path)
+    assert left_behind(store) == []
+    with store.database.connection() as connection:
+        connection.execute("DROP TABLE events_2026_01")
+    assert load(store, path).inserted == 1
 
 
 def test_a_part_of_a_parquet_file_knows_its_rows(tmp_path: Path) -> None:
