@@ -31,6 +31,7 @@ _MIGRATE = """  python -m logstore migrate
   LOGSTORE_DSN=postgresql://owner@db/log LOGSTORE_ROLE=operator python -m logstore migrate"""
 _EMPTY = "empty: `python -m logstore demo` makes sample data, `python -m logstore load FILES…` takes yours"
 _FREE_BYTES = 2 * 2**30
+_JAVA_SECONDS = 20  # to say its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,9 @@ def _java() -> Finding:
 
 def _java_version(java: str | Path) -> int | None:
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=20).stderr
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_SECONDS
+        ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)', said)

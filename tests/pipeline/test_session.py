@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logstore.commands import setup
 from logstore.pipeline import session
 
 pytestmark = pytest.mark.spark
@@ -42,6 +43,14 @@ def test_a_shim_around_itself_is_not_taken(tmp_path: Path, monkeypatch: pytest.M
     shim.write_text(session._SHIM.format(java=shim))
     monkeypatch.setenv("JAVA_HOME", str(shim.parent.parent))
     assert session.find_java() != shim
+
+
+def test_a_java_that_never_answers_is_none(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java.write_text("#!/bin/sh\nexec sleep 60\n")
+    for asks in (session, setup):
+        monkeypatch.setattr(asks, "_JAVA_SECONDS", 0.2)
+    assert session.find_java() != java
+    assert setup._java_version(java) is None
 
 
 def test_java_is_the_one_that_java_home_names(java: Path) -> None:
