@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import logstore
 from logstore import loads
 from logstore.commands import Subparsers, command, count, operator, printable, show, table
+from logstore.display import counted
 from logstore.errors import LoadError
 from logstore.records import rfc3339
 from logstore.store import LogStore
@@ -142,11 +143,11 @@ def _tell(done: Any, given: argparse.Namespace, file: TextIO) -> None:
         counts = f"{load.inserted:,} inserted, {load.updated:,} updated, {load.skipped:,} skipped, {load.dead:,} dead"
         print(f"load {load.id}: {names}{more}: {counts}", file=file, flush=True)
     if done.known:
-        print(f"{len(done.known)} files were loaded before", file=file, flush=True)
+        print(f"loaded before: {counted(len(done.known), 'file')}", file=file, flush=True)
     for path, error in done.failed.items():
         print(f"not loaded: {printable(path)}: {printable(error)}", file=file, flush=True)
     if given.once and done.waiting:
-        print(f"{len(done.waiting)} files are still being written", file=file, flush=True)
+        print(f"still being written: {counted(len(done.waiting), 'file')}", file=file, flush=True)
 
 
 def _loads(given: argparse.Namespace) -> None:
