@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy.exc import DBAPIError
 
 from logstore.errors import TooBroad
 
@@ -34,11 +33,8 @@ def within(seconds: float) -> Iterator[None]:
     _limit.seconds, _limit.ends = seconds, time.monotonic() + seconds
     try:
         yield
-    except (psycopg.Error, DBAPIError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        if isinstance(cause, psycopg.errors.QueryCanceled):
-            raise too_broad() from error
-        raise
+    except psycopg.errors.QueryCanceled as error:
+        raise too_broad() from error
     finally:
         _limit.seconds, _limit.ends = before
 

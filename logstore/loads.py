@@ -253,7 +253,5 @@ def _check_writable(store: HasDatabase) -> None:
 
 
 def _fetch(store: HasDatabase, name: str, values: dict[str, Any]) -> Sequence[dict[str, Any]]:
-    with store.database.reading.connect() as pooled:
-        connection: Any = pooled.connection.driver_connection
-        with connection.cursor(row_factory=dict_row) as cursor:
-            return list(cursor.execute(statements("postgres", "loads")[name], values).fetchall())
+    with store.database.reading() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(statements("postgres", "loads")[name], values).fetchall()

@@ -81,8 +81,7 @@ def parse_name(name: str) -> Month:
 def inventory(database: Database) -> list[Partition]:
     """Every month that exists as a table, attached or waiting for undo, oldest first."""
     known = statements("postgres", "partitions")
-    with database.reading.connect() as pooled:
-        connection = _driver(pooled)
+    with database.reading() as connection:
         states = read_map(connection).states
         with connection.cursor(row_factory=dict_row) as cursor:
             attached = cursor.execute(known["attached"]).fetchall()
@@ -383,8 +382,3 @@ def _parse_bounds(text: str) -> tuple[datetime, datetime]:
         raise PartitionError(f"a partition has bounds that logstore did not make: {text}")
     lower, upper = (datetime.fromisoformat(bound) for bound in match.groups())
     return lower, upper
-
-
-def _driver(pooled: Any) -> psycopg.Connection[Any]:
-    connection: psycopg.Connection[Any] = pooled.connection.driver_connection
-    return connection

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import psycopg
-import sqlalchemy
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from logstore.embedded import EmbeddedServer
@@ -47,16 +48,10 @@ class Database:
         self.server = server
         self.conninfo = make_conninfo(conninfo, application_name="logstore")
         self._reader_role = False
-        self.engine = sqlalchemy.create_engine(
-            "postgresql+psycopg://",
-            creator=self.connect,
-            poolclass=QueuePool,
-            pool_size=8,
-            max_overflow=24,
-            query_cache_size=1200,
+        # Only the pool of SQLAlchemy and not its engine, whose connections would take longer than many a page.
+        self._pool = QueuePool(
+            lambda: cast("Any", self.connect(autocommit=True)), pool_size=8, max_overflow=24, reset_on_return=None
         )
-        # Reading needs no transaction: one round trip instead of three.
-        self.reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @classmethod
     def open(cls, settings: Settings, *, dsn: str | None = None, role: str | None = None) -> Database:
@@ -117,13 +112,35 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
+    def reading(self) -> Iterator[psycopg.Connection[Any]]:
+        """A pooled connection without a transaction: one round trip for each statement instead of three."""
+        try:
+            pooled = self._pool.connect()
+        except PoolTimeout as error:
+            raise ServerError("all connections of this process are busy: try again in a moment") from error
+        connection = cast("psycopg.Connection[Any]", pooled.driver_connection)
+        try:
+            yield connection
+        finally:
+            if connection.closed:
+                self.forget_connections()
+            if connection.info.transaction_status is not TransactionStatus.IDLE:
+                pooled.invalidate()  # dead, or left in the middle of an answer
+            pooled.close()
+
+    @contextlib.contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """One transaction on a pooled connection, as psycopg's own object."""
-        with self.engine.begin() as connection:
-            yield cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+        """One transaction on a pooled connection."""
+        with self.reading() as connection, connection.transaction():
+            yield connection
+
+    def forget_connections(self) -> None:
+        """Close those that nobody uses: after the server was restarted, all of them are dead."""
+        self._pool.dispose()
+        self._pool = self._pool.recreate()
 
     def close(self) -> None:
-        self.engine.dispose()
+        self._pool.dispose()
         if self.server is not None:
             self.server.release()
 

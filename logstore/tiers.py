@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy.exc import DBAPIError
 
 from logstore import cold, deadline, fields, filters, partitions, segments
 from logstore.cold import Wanted
@@ -97,8 +96,7 @@ class Tiers:
         return self._map or self.refresh()
 
     def refresh(self) -> Map:
-        with self.database.reading.connect() as pooled:
-            connection = _driver(pooled)
+        with self.database.reading() as connection:
             while True:
                 epoch = partitions.read_epoch(connection)
                 states = partitions.read_map(connection).states
@@ -116,15 +114,14 @@ class Tiers:
         """Read with a map that was true from before to after; once more if the connection turned out to be dead."""
         try:
             return self._steadily(read)
-        except (DBAPIError, psycopg.OperationalError):
-            self.database.engine.dispose()
+        except psycopg.OperationalError:
+            self.database.forget_connections()
             return self._steadily(read)
 
     def _steadily(self, read: Callable[[psycopg.Connection[Any], Map], T]) -> T:
         for _ in range(_RETRIES):
             known = self.map()
-            with self.database.reading.connect() as pooled:
-                connection = _driver(pooled)
+            with self.database.reading() as connection:
                 try:
                     answer = read(connection, known)
                 except psycopg.errors.QueryCanceled as error:  # its own limit, or that of the reader's role
@@ -267,7 +264,3 @@ def _ahead(known: Map, wanted: Wanted) -> Iterator[Stretch]:
     for stretch in all_stretches if wanted.ascending else reversed(all_stretches):
         if wanted.meets(stretch.lower, stretch.upper):
             yield stretch
-
-
-def _driver(pooled: Any) -> psycopg.Connection[Any]:
-    return cast("psycopg.Connection[Any]", pooled.connection.driver_connection)

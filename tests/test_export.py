@@ -161,7 +161,7 @@ def test_memory_stays_flat_and_leaving_holds_nothing(store: LogStore, monkeypatc
         try:
             for number, piece in enumerate(export.export(store, "event", Selection(), name)):
                 total += len(piece)
-                assert store.database.engine.pool.checkedout() == 0, "no connection waits for a slow reader"
+                assert store.database._pool.checkedout() == 0, "no connection waits for a slow reader"
                 assert pa.total_allocated_bytes() - arrow < 2_000_000
                 if number == 2:
                     tracemalloc.reset_peak()  # what is made once, such as prepared statements, is there
@@ -172,4 +172,4 @@ def test_memory_stays_flat_and_leaving_holds_nothing(store: LogStore, monkeypatc
     left = export.export(store, "event", Selection(), "csv")
     next(left)
     left.close()  # type: ignore[attr-defined]
-    assert store.database.engine.pool.checkedout() == 0
+    assert store.database._pool.checkedout() == 0

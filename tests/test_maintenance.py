@@ -535,7 +535,7 @@ def test_an_undo_that_was_killed_is_made_good_by_running_again(store: LogStore, 
 def scans(store: LogStore, name: str) -> tuple[int, ...]:
     """How often and how much of a table was read so far, once PostgreSQL has counted it all."""
     known: list[tuple[int, ...]] = []
-    store.database.engine.dispose()  # an idle connection tells what it read only when it ends
+    store.database.forget_connections()  # an idle connection tells what it read only when it ends
     for _ in range(50):
         with store.database.connection() as connection:
             row = connection.execute(

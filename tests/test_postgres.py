@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from pathlib import Path
@@ -11,13 +12,14 @@ import psycopg
 import pytest
 import sqlalchemy
 from psycopg.conninfo import make_conninfo
+from sqlalchemy.pool import QueuePool
 
 from logstore import LogStore, ServerError, postgres
 from logstore.embedded import EmbeddedServer
 from logstore.postgres import Database, loads, migrate
 from logstore.settings import Settings
 from logstore.tables import metadata
-from tests.records_of import attempt
+from tests.records_of import attempt, event
 
 
 def empty_database(server: EmbeddedServer, name: str) -> str:
@@ -71,13 +73,16 @@ def test_a_migration_that_fails_leaves_nothing_behind(
 
 
 def test_the_live_tables_are_the_sqlalchemy_tables(any_store: LogStore) -> None:
-    inspector = sqlalchemy.inspect(any_store.database.engine)
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=any_store.database.connect, poolclass=sqlalchemy.NullPool
+    )
+    inspector = sqlalchemy.inspect(engine)
     for name, table in metadata.tables.items():
         live: dict[str, Any] = {column["name"]: column for column in inspector.get_columns(name)}
         assert list(live) == [column.name for column in table.columns]
         for column in table.columns:
-            dialect = any_store.database.engine.dialect
-            assert live[column.name]["type"].compile(dialect) == column.type.compile(dialect)
+            types = (live[column.name]["type"], column.type)
+            assert types[0].compile(engine.dialect) == types[1].compile(engine.dialect)
             assert live[column.name]["nullable"] == column.nullable
         assert inspector.get_pk_constraint(name)["constrained_columns"] == ["time", "id"]
         indexes = {i["name"]: i["column_names"] for i in inspector.get_indexes(name)}
@@ -104,9 +109,41 @@ def test_there_is_no_default_partition(store: LogStore) -> None:
 
 
 def test_every_connection_is_in_utc(store: LogStore) -> None:
-    with store.database.connection() as own, store.database.engine.connect() as pooled:
+    with store.database.connection() as own, store.database.reading() as pooled:
         assert own.execute("SHOW timezone").fetchone() == ("UTC",)
-        assert pooled.exec_driver_sql("SHOW timezone").scalar() == "UTC"
+        assert pooled.execute("SHOW timezone").fetchone() == ("UTC",)
+
+
+def test_more_readers_than_connections_are_told_to_try_again(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = QueuePool(lambda: store.database.connect(autocommit=True), pool_size=1, max_overflow=0, timeout=0.01)
+    monkeypatch.setattr(store.database, "_pool", tiny)
+    with store.database.reading(), pytest.raises(ServerError, match="busy: try again"), store.database.reading():
+        raise AssertionError("there is only one")
+    assert store.list_event().data == ()
+    tiny.dispose()
+
+
+def test_after_a_restart_of_the_server_one_write_fails_and_the_next_goes_in(store: LogStore) -> None:
+    with contextlib.ExitStack() as readers:
+        for _ in range(3):
+            readers.enter_context(store.database.reading())
+    with store.database.connection(autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    with pytest.raises(psycopg.OperationalError):
+        store.insert_many([event()], [])
+    store.insert_many([event()], [])
+    assert len(store.list_event().data) == 1
+
+
+def test_a_connection_left_in_the_middle_of_an_answer_is_not_handed_out_again(store: LogStore) -> None:
+    with store.database.reading() as left:
+        left.execute("BEGIN")
+    with store.database.reading() as fresh:
+        assert fresh is not left
+    assert left.closed
 
 
 def test_a_server_that_is_not_there_is_a_sentence() -> None:

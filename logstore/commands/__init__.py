@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 import logstore
 from logstore.errors import InvalidSelection, LogstoreError, ServerError
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `| head` closed the pipe; that is not our error
         sys.stderr.close()
         return 0
-    except (LogstoreError, psycopg.Error, SQLAlchemyError, OSError) as error:
+    except (LogstoreError, psycopg.Error, OSError) as error:
         log.debug("%s failed", arguments, exc_info=error)
         name, message = sentence(error)
         if "--json" in arguments:
@@ -77,10 +76,9 @@ def sentence(error: Exception) -> tuple[str, str]:
     if isinstance(error, OSError):
         told = f"{error.strerror or error}" + (f": {error.filename}" if error.filename is not None else "")
         return type(error).__name__, told
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    said = cause.diag.message_primary if isinstance(cause, psycopg.Error) else None
-    told = f"PostgreSQL did not do it: {said or str(cause).partition(chr(10))[0]}"
-    if isinstance(cause, psycopg.errors.InsufficientPrivilege):
+    said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    told = f"PostgreSQL did not do it: {said or str(error).partition(chr(10))[0]}"
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
         told += "; come as the owner of the tables, or, to read, have the owner GRANT logstore_reader to your login"
     return "ServerError", told
 

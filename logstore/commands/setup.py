@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
 
 import logstore
 from logstore import segments
@@ -169,5 +168,5 @@ def _log() -> Iterator[Finding]:
                 f"{files} files in {folder}" if there else f"there is no folder {folder}, but {files} files are listed"
             )
             yield Finding("archive", there, found, "set LOGSTORE_ARCHIVE to where they are, or bring the folder back")
-    except (LogstoreError, psycopg.Error, SQLAlchemyError, OSError) as error:
+    except (LogstoreError, psycopg.Error, OSError) as error:
         yield Finding("PostgreSQL", False, "does not work", sentence(error)[1])

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -54,7 +53,7 @@ async def handle(request: Request) -> Response:
         first = await run_in_threadpool(next, pieces, b"")
     except ServerError as error:
         return _refused(503, str(error))
-    except (psycopg.Error, SQLAlchemyError):
+    except psycopg.Error:
         log.exception("an export did not begin")
         return _refused(503, "the database did not answer: try again in a moment")
     except LogstoreError as error:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 import psycopg
 import streamlit as st
-from sqlalchemy.exc import SQLAlchemyError
 
 from logstore.errors import InvalidCursor, LogstoreError
 from logstore.records import TimeFilter
@@ -231,10 +230,9 @@ def sentences() -> Iterator[None]:
         st.button("Go to the newest page", on_click=url.change, args=(lambda view: view.at(),), type="primary")
     except LogstoreError as error:
         st.error(texts.markdown(_sentence(str(error)), 1000), icon=":material/warning:")
-    except (SQLAlchemyError, psycopg.Error) as error:
-        if isinstance(getattr(error, "orig", error), psycopg.errors.QueryCanceled):  # the server's own limit of time
-            st.error("Too broad to answer in time: narrow the time or choose a tenant.", icon=":material/warning:")
-            return
+    except psycopg.errors.QueryCanceled:  # the server's own limit of time
+        st.error("Too broad to answer in time: narrow the time or choose a tenant.", icon=":material/warning:")
+    except psycopg.Error:
         log.exception("the database did not answer")
         st.error(
             "The database did not answer. Try again; if it stays so, run `python -m logstore doctor`.",

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from sqlalchemy.exc import DBAPIError
 
 from logstore.cursor import Kind
 from logstore.statements import statements
@@ -32,13 +31,12 @@ def look_up(store: LogStore, name: str, **values: Any) -> list[Any]:
     # Once more when the connection turns out to be dead, because servers are restarted.
     for last in (False, True):
         try:
-            with store.database.engine.begin() as connection:
-                driver: Any = connection.connection.driver_connection
-                return list(driver.execute(statement, values).fetchall())
-        except (DBAPIError, psycopg.OperationalError) as error:
-            cause = error.orig if isinstance(error, DBAPIError) else error
-            dead = isinstance(cause, psycopg.OperationalError) and not isinstance(cause, psycopg.errors.QueryCanceled)
-            if last or not dead:
+            with store.database.reading() as connection:
+                return connection.execute(statement, values).fetchall()
+        except psycopg.errors.QueryCanceled:
+            raise
+        except psycopg.OperationalError:
+            if last:
                 raise
-            store.database.engine.dispose()
+            store.database.forget_connections()
     raise AssertionError("unreachable")
