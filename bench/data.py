@@ -18,18 +18,20 @@ from logstore.tables import PARENTS
 
 END = datetime(2026, 11, 1, tzinfo=UTC)
 TENANTS, TOPICS = 20, 30  # every tenant has every topic
+SMALL_TENANT = "tenant_small"  # with one record in 400, which only an index finds quickly
 
+_TENANT = f"CASE WHEN n %% 400 = 0 THEN '{SMALL_TENANT}' ELSE 'tenant_' || n %% 20 END"
 _ROWS = {
-    "events": """
-INSERT INTO events SELECT 'evt_' || n, 'tenant_' || n %% 20, '', %(end)s - n * %(step)s, 'topic_' || n / 20 %% 30, true,
-    jsonb_build_object('order', n, 'amount', n %% 1000, 'note', repeat(md5(n::text), 12)), '{"region": "eu"}'
-FROM generate_series(1, %(rows)s) n""",
-    "attempts": """
-INSERT INTO attempts SELECT 'att_' || n, 'evt_' || n, 'tenant_' || n %% 20, 'des_' || n %% 20 || '_' || n / 20 %% 3,
+    "events": f"""
+INSERT INTO events SELECT 'evt_' || n, t.id, '', %(end)s - n * %(step)s, 'topic_' || n / 20 %% 30, true,
+    jsonb_build_object('order', n, 'amount', n %% 1000, 'note', repeat(md5(n::text), 12)), '{{"region": "eu"}}'
+FROM generate_series(1, %(rows)s) n, LATERAL (SELECT {_TENANT} AS id) t""",
+    "attempts": f"""
+INSERT INTO attempts SELECT 'att_' || n, 'evt_' || n, t.id, 'des_' || n %% 20 || '_' || n / 20 %% 3,
     'topic_' || n / 20 %% 30, CASE WHEN n %% 10 = 0 THEN 'failed' ELSE 'success' END, %(end)s - n * %(step)s, 1, false,
-    CASE WHEN n %% 10 = 0 THEN '500' ELSE '200' END, '{"body": "ok"}', %(end)s - n * %(step)s, true,
-    jsonb_build_object('order', n, 'amount', n %% 1000, 'note', repeat(md5(n::text), 12)), '{"region": "eu"}'
-FROM generate_series(1, %(rows)s) n""",
+    CASE WHEN n %% 10 = 0 THEN '500' ELSE '200' END, '{{"body": "ok"}}', %(end)s - n * %(step)s, true,
+    jsonb_build_object('order', n, 'amount', n %% 1000, 'note', repeat(md5(n::text), 12)), '{{"region": "eu"}}'
+FROM generate_series(1, %(rows)s) n, LATERAL (SELECT {_TENANT} AS id) t""",
 }
 # The definition of a partitioned index says ON ONLY; without it the months get theirs again.
 _INDEXES = """

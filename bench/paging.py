@@ -53,13 +53,14 @@ def run(size: str) -> Iterator[Result]:
 
 
 def _pages(rows: int) -> list[_Page]:
-    one = Selection(tenant_ids=(_TENANT,))
+    one, few = Selection(tenant_ids=(_TENANT,)), Selection(tenant_ids=(data.SMALL_TENANT,))
     deep = rows // data.TENANTS * 9 // 10  # nine tenths down the tenant's list
     middle = rows // data.TENANTS * 45 // 100  # so that a page of one topic still fills
     topics = {n: one.but(topics=tuple(f"topic_{k}" for k in range(n))) for n in (1, 5, 20)}
     return [
         _Page(name="first page of a tenant", selection=one, skip=0),
         _Page(name="deep page of a tenant", selection=one, skip=deep),
+        _Page(name="first page of a small tenant", selection=few, skip=0),
         _Page(name="page 10 000 of 10", selection=Selection(), skip=100_000, limit=10),
         *(
             _Page(name=f"first page, {n} topic{'s' * (n > 1)}", selection=chosen, skip=0)
@@ -87,7 +88,7 @@ def _compare(store: LogStore, connection: psycopg.Connection[Any], page: _Page, 
             rivals[_SEED] = _seed(connection, page, position)
         if position is not None and not page.selection.topics and page.selection.where is None:
             rivals["OFFSET"] = _offset(connection, page)
-        if page.selection == Selection(tenant_ids=(_TENANT,)):
+        if page.tenant and page.selection == Selection(tenant_ids=(page.tenant,)):
             # What no index can beat: as many rows along the primary key. Whoever loses the tenant's index is seen here.
             everywhere = place(connection, "", page.skip * data.TENANTS)
             rivals[_WALK] = same_sql(connection, Selection(), everywhere, page.limit)
