@@ -99,7 +99,7 @@ def run(size: str) -> Iterator[Result]:
                     product=partial(_interact, large, interaction),
                     rivals={same: partial(_interact, small, interaction), _NOTHING: _nothing, _LIMIT: 0.3},
                     promises={same: 1.5, _LIMIT: 1.0},
-                    rounds=6,
+                    rounds=4,
                 )
             )
 

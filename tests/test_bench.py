@@ -26,7 +26,7 @@ def result(ratio: float, *, promised: float = 1.5) -> Result:
 
 def test_ways_are_timed_by_turns_after_a_warm_up_and_their_minima_are_compared() -> None:
     order: list[str] = []
-    taken = {"product": iter([9.0, 4.0, 2.0, 3.0]), "rival": iter([9.0, 5.0, 8.0, 4.0])}
+    taken = {"product": iter([9.0, 4.0, 2.0, 2.125]), "rival": iter([9.0, 4.25, 8.0, 4.0])}
 
     def way(name: str) -> Taken:
         order.append(name)
@@ -36,15 +36,33 @@ def test_ways_are_timed_by_turns_after_a_warm_up_and_their_minima_are_compared()
         Comparison(
             name="",
             product=lambda: way("product"),
-            rivals={"rival": lambda: way("rival"), "limit": 6.0},
+            rivals={"rival": lambda: way("rival"), "limit": 4.25},
             promises={"rival": 0.5, "limit": 0.4},
             rounds=3,
         )
     )
     assert order == ["product", "rival"] * 4
-    assert (found.product.minimum, found.product.median, found.product.spread) == (2.0, 3.0, 1.0)
+    assert (found.product.minimum, found.product.median, found.product.spread) == (2.0, 2.125, 1.0)
     assert found.ratio("rival") == 0.5 and found.kept("rival")
     assert found.ratio("limit") == 0.5 and found.broken() == ["limit"]  # a limit is about the median
+
+
+def test_a_minimum_that_nothing_came_near_is_timed_again_but_not_for_ever() -> None:
+    def rounds(*product: float) -> int:
+        taken, rival = iter([9.0, *product]), iter([9.0] * 9)
+        compare(
+            Comparison(
+                name="",
+                product=lambda: Taken(next(taken)),
+                rivals={"rival": lambda: Taken(next(rival))},
+                rounds=3,
+            )
+        )
+        return len(product) - len(list(taken))
+
+    assert rounds(5.0, 4.2, 4.0, 9.0) == 3
+    assert rounds(5.0, 4.0, 6.0, 4.1, 9.0) == 4
+    assert rounds(8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 9.0) == 6
 
 
 def test_runs_are_kept_and_ratios_that_moved_by_more_than_30_percent_are_told(tmp_path: Path) -> None:
