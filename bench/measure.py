@@ -12,6 +12,7 @@ from typing import Any
 Work = Callable[[], object]
 ENOUGH = 0.05  # seconds that one timing of a quick work lasts; more repetitions would say nothing new
 _CLOSE = 1.1
+_PATIENCE = 20.0  # seconds of one comparison after which nothing is timed again: what takes long is steadier by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +81,10 @@ def compare(comparison: Comparison) -> Result:
     ways = {"": comparison.product} | {name: way for name, way in comparison.rivals.items() if callable(way)}
     repeats = {name: _repeat(comparison, way) for name, way in ways.items()}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
+    begun = time.perf_counter()
     for number in range(2 * comparison.rounds):
-        if number >= comparison.rounds and all(map(_confirmed, seconds.values())):
+        late = time.perf_counter() - begun > _PATIENCE
+        if number >= comparison.rounds and (late or all(map(_confirmed, seconds.values()))):
             break
         for name, way in ways.items():
             seconds[name].append(_time(comparison, way, repeats[name]))
@@ -94,8 +97,8 @@ def compare(comparison: Comparison) -> Result:
 
 def _confirmed(seconds: list[float]) -> bool:
     """Whether a second timing came close to the quickest; else that one had luck, or the others had none."""
-    quickest, second = sorted(seconds)[:2]
-    return second <= quickest * _CLOSE
+    quickest, *others = sorted(seconds)
+    return any(other <= quickest * _CLOSE for other in others)
 
 
 def _repeat(comparison: Comparison, way: Work) -> int:

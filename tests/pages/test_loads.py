@@ -57,6 +57,7 @@ def test_loads_say_their_state_counts_rate_and_error() -> None:
     assert (running["state"], failed["state"], done["state"]) == ("◌ running", "✘ failed", "✔ done")
     assert (done["read"], done["inserted"], done["dead"], done["rate"]) == (1040, 1036, 4, "520")
     assert failed["error"] == "LoadError: the disk is full"
+    assert failed["files"] == "", "it failed before it knew its files"
 
 
 @pytest.mark.usefixtures("log_with_letters")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pandas
@@ -121,7 +120,6 @@ def _table(frame: Frame, history: list[Load]) -> None:
 
 def _row(frame: Frame, load: Load) -> dict[str, Any]:
     seconds = sum(load.seconds.values())
-    first = Path(load.sources[0]["path"]).name if load.sources else ""
     return {
         "load": load.id,
         "state": STATES[load.state],
@@ -129,7 +127,7 @@ def _row(frame: Frame, load: Load) -> dict[str, Any]:
         "read": load.rows_read,
         "inserted": load.inserted,
         "dead": load.dead,
-        "files": first if len(load.sources) == 1 else f"{first} and {len(load.sources) - 1} more",
+        "files": progress.file_names([source["path"] for source in load.sources]),
         "error": load.error or "",
         "updated": load.updated,
         "skipped": load.skipped,

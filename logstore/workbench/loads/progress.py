@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def _child(child: Child, load: Load | None) -> None:
                 _progress(load, "")
             else:
                 waited = times.span(datetime.now(child.started.tzinfo) - child.started)
-                st.progress(0.0, f"Starting to load {texts.markdown(_names(child.about))}, for {waited}")
+                st.progress(0.0, f"Starting to load {texts.markdown(file_names(child.about))}, for {waited}")
         st.button(
             "Stopping…" if child.cancelled else "Cancel",
             key=f"cancel {child.number}",
@@ -97,7 +98,7 @@ def _progress(load: Load, note: str) -> None:
 def _ended(child: Child) -> None:
     """How a command of this server ended, until somebody has read it."""
     answer, sentence = child.outcome()
-    names = texts.markdown(_names(child.about))
+    names = texts.markdown(file_names(child.about))
     with st.container(horizontal=True, vertical_alignment="center"):
         if answer is not None:
             known, load = answer.get("known") or {}, answer.get("load")
@@ -120,6 +121,7 @@ def _counts(load: dict[str, Any]) -> str:
     )
 
 
-def _names(paths: tuple[str, ...]) -> str:
-    first = Path(paths[0]).name
-    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+def file_names(paths: Sequence[str]) -> str:
+    """The first file of a load and how many others there are; a load that failed early knows none."""
+    first = Path(paths[0]).name if paths else ""
+    return f"{first} and {len(paths) - 1} more" if len(paths) > 1 else first
