@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ CASES = (
     "fields",
     "maintenance",
 )
+_BUSY = 0.05
 
 
 def main() -> int:
@@ -40,13 +43,18 @@ def main() -> int:
     given = parser.parse_args()
     if given.compare:
         return _compare(given.size)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a run that is ended stops its servers too
     if given.sabotage:
         return _sabotage(given.sabotage, given.size)
-    start = time.perf_counter()
+    start, stolen = time.perf_counter(), history.stolen()
     results = _measure(given.case or CASES, given.size)
-    path = history.save(given.size, results, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    busy = (history.stolen() - stolen) / (seconds * (os.cpu_count() or 1))
+    path = history.save(given.size, results, seconds, busy=busy)
     print(f"\nsaved {path.name}, and {report.write().name} with its history, in {path.parent}")
     broken = [f"{r.name} ({', '.join(r.broken())})" for found in results.values() for r in found if r.broken()]
+    if busy > _BUSY:
+        print(f"the host gave {busy:.0%} of this machine's time to others: what broke may hold on a quieter one")
     print("\n  ".join(["broken promises:", *broken]) if broken else "every promise holds")
     return 1 if broken else 0
 

@@ -21,13 +21,16 @@ _PACKAGES = ("psycopg", "sqlalchemy", "duckdb", "pyarrow", "pyspark", "streamlit
 Run = dict[str, Any]
 
 
-def save(size: str, results: Mapping[str, list[Result]], seconds: float, folder: Path = FOLDER) -> Path:
+def save(
+    size: str, results: Mapping[str, list[Result]], seconds: float, folder: Path = FOLDER, *, busy: float = 0.0
+) -> Path:
     folder.mkdir(exist_ok=True)
     now = datetime.now(UTC)
     run = {
         "time": now.isoformat(timespec="seconds"),
         "size": size,
         "seconds": round(seconds, 1),
+        "busy": round(busy, 3),
         "machine": machine(),
         "cases": {case: [result.to_dict() for result in found] for case, found in results.items()},
     }
@@ -53,6 +56,15 @@ def machine() -> dict[str, Any]:
         "packages": {name: version(name) for name in _PACKAGES},
         "commit": _commit(),
     }
+
+
+def stolen() -> float:
+    """The seconds since its start that this machine's host gave to others, of all cores; 0 where nobody counts them."""
+    try:
+        line = Path("/proc/stat").read_text().partition("\n")[0]
+    except OSError:
+        return 0.0
+    return int(line.split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def _line(path: str, name: str) -> str | None:
