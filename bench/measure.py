@@ -88,8 +88,8 @@ def compare(comparison: Comparison) -> Result:
         late = time.perf_counter() - begun > _PATIENCE
         if number >= comparison.rounds and (late or all(map(_confirmed, seconds.values()))):
             break
-        for name, way in ways.items():
-            seconds[name].append(_time(comparison, way, repeats[name]))
+        for name, best in _turn(comparison, ways, repeats).items():
+            seconds[name].append(best)
     timings = {name: Timing.of(taken) for name, taken in seconds.items()}
     fixed = {name: Timing(minimum=limit, median=limit, spread=0, limit=True) for name, limit in limits.items()}
     return Result(
@@ -106,19 +106,29 @@ def _confirmed(seconds: list[float]) -> bool:
 def _repeat(comparison: Comparison, way: Work) -> int:
     """Warm up, and see how many runs make a timing long enough; a slow rival gets fewer, so that loops are bounded."""
     if comparison.repeat == 1:
-        _time(comparison, way, 1)
+        _turn(comparison, {"": way}, {"": 1})
         return 1
-    quickest = min(_time(comparison, way, 1) for _ in range(3))
+    quickest = min(_slice(way, 1) for _ in range(3))
     return max(1, min(comparison.repeat, round(ENOUGH / quickest)))
 
 
-def _time(comparison: Comparison, way: Work, repeat: int) -> float:
-    """The seconds of one run: of the best of some slices, the shorter the likelier that nobody disturbed it."""
-    if comparison.before:
-        comparison.before()
-    gc.collect()
-    runs = math.ceil(repeat / _SLICES)
-    return min(_slice(way, runs) for _ in range(math.ceil(repeat / runs)))
+def _turn(comparison: Comparison, ways: Mapping[str, Work], repeats: Mapping[str, int]) -> dict[str, float]:
+    """The seconds of one run of each way: of the best of some slices, the shorter the likelier that nobody disturbed it.
+
+    The ways' slices follow one another, so that a machine that is slow for a while is so for all of them.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(_SLICES):
+        for name, way in ways.items():
+            runs = math.ceil(repeats[name] / _SLICES)
+            if number * runs >= repeats[name]:
+                continue
+            if number == 0:
+                gc.collect()
+            if comparison.before:
+                comparison.before()
+            taken[name].append(_slice(way, runs))
+    return {name: min(slices) for name, slices in taken.items()}
 
 
 def _slice(way: Work, runs: int) -> float:
