@@ -13,7 +13,7 @@ from typing import Any
 Work = Callable[[], object]
 ENOUGH = 0.05  # seconds that one timing of a quick work lasts; more repetitions would say nothing new
 _SLICES = 10  # of one such timing
-_CLOSE = 1.1
+_CLOSE = 1.1  # of the quickest: a second timing within it confirms the first
 _PATIENCE = 20.0  # seconds of one comparison after which nothing is timed again: what takes long is steadier by itself
 
 
